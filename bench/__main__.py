@@ -451,7 +451,8 @@ def _starts(_: _Sizes) -> Iterator[_Row]:
         )
     for words in starts.LOOPED:
         yield _Row(
-            f"dragoman {' '.join(words[:2])} through a hub, in a second of a core",
+            f"dragoman {' '.join(words[:2]).partition(' --')[0]} through a hub, "
+            "in a second of a core",
             "Python with nothing to do",
             starts.python,
             starts.through_hub(words),

@@ -66,7 +66,7 @@ async def _dispatched(folder: Path, seconds: float) -> list[float]:
         _settings(folder, path)
         place = open_directory(folder, "", None, create=True)
         identity = Authenticator(place.hub.store, bytes(32), b"bench", SystemClock())
-        dispatcher = open_dispatcher(place, identity, "")
+        dispatcher, _ = open_dispatcher(place, identity, "")
         running = asyncio.create_task(dispatcher.run())
 
         async def start() -> None:

@@ -23,7 +23,7 @@ from dragoman.files.layout import task_folder_path
 from dragoman.files.task_work_folder import has_task_file
 from dragoman.protocols import aof
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from dragoman.system.safe_fs import SafeDisk
 
 AGENT = Actor("agent", "swe-backend")

@@ -8,8 +8,7 @@ from time import perf_counter
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
-from dragoman.system.clock import SystemClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import SystemClock, new_id
 
 Call = Callable[[], Awaitable[object]]
 """Call that a caller repeats."""

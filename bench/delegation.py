@@ -24,7 +24,7 @@ from dragoman.engine.router import Router
 from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols import ccos
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 
 ON_THE_WAY_OUT, ON_THE_WAY_BACK = 8, 8
 """Entries that a delegation and its result with feedback write; a test counts them."""

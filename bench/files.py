@@ -13,7 +13,7 @@ from dragoman.engine.hub import Hub
 from dragoman.files.projector import Projector
 from dragoman.protocols import aof
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from dragoman.system.safe_fs import SafeDisk
 
 _CONTENT = b"." * 500

@@ -25,7 +25,7 @@ from dragoman.engine.store_facts import StoreFacts
 from dragoman.files.artifacts import FileArtifactStore
 from dragoman.protocols import acp
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from dragoman.system.safe_fs import SafeDisk
 
 SENDER = Actor("agent", "demigod")

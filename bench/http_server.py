@@ -40,8 +40,8 @@ from dragoman.protocols import aof
 from dragoman.protocols.aof.wire import MESSAGES
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.http import HttpDeps, HttpServer, build_app
-from dragoman.system.clock import SystemClock
-from dragoman.system.ids import new_id
+from dragoman.surfaces.http.sessions import Sessions
+from dragoman.system.clock import SystemClock, new_id
 from dragoman.system.process_tuning import freeze_gc, tune_gc
 from dragoman.system.safe_fs import SafeDisk
 
@@ -148,6 +148,7 @@ async def _hub(folder: Path, rate: int = 0) -> AsyncGenerator[Serving]:
         identity=Authenticator(store, _SECRET, OWNER_TOKEN.encode(), clock),
         settings=Settings(http=HttpSettings(port=0, rate_per_second=0, max_body=_BODY)),
         hints=hints,
+        sessions=Sessions(_SECRET, clock),
     )
     yield HttpServer(build_app(deps), deps.settings.http), lambda: _produce(hub, names[0], rate)
     hub.close()

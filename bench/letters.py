@@ -19,7 +19,7 @@ from dragoman.engine.router import Router
 from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols import agentmail
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 
 SENDER = Actor("agent", "demigod")
 READER = Actor("agent", "crank")

@@ -16,7 +16,7 @@ from dragoman.core.base import Command
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.ports import Store
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 
 _AGENT = Actor("agent", "swe-backend")
 _PERSON = Actor("human", "reviewer")

@@ -19,7 +19,7 @@ from bench.callers import Call, drive
 from bench.lifecycle import engine_with_callers
 from bench.raw import STEPS, RawFront, Steps
 from dragoman.store.postgres import PostgresStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from tests.servers import fresh_schema, running_postgres
 
 CONNECTIONS = 16

@@ -19,7 +19,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.ports import TaskQuery
 from dragoman.engine.queries.entries import all_entries
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 
 MOST_BYTES = 300_000_000
 """Memory limit of a hub with very many tasks."""

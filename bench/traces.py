@@ -20,6 +20,7 @@ from bench.raw import RawFront
 from dragoman.core.actor import Actor
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
+from dragoman.engine.queries.visibility import EntrySource
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
 from dragoman.engine.store_facts import StoreFacts
@@ -28,8 +29,7 @@ from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.apsw_types import open_database
 from dragoman.surfaces.http.fanout import Feed, TraceFilter
-from dragoman.system.clock import SystemClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import SystemClock, new_id
 from dragoman.system.redaction_carry_over_file import CarryOverFile
 from dragoman.text.redact import Redactor
 
@@ -217,7 +217,7 @@ def ingested(folder: Path, callers: int, seconds: float, end: str = "") -> float
     hints = CommitHints()
     store = SqliteStore.open(folder / "dragoman.db", new_id)
     hub = Hub(Engine(store, SystemClock(), b"bench" * 6, on_commit=hints.notify), new_id)
-    feed = Feed(store, hints, hub.engine.recent_entries, poll_interval=0.5)
+    feed = Feed(EntrySource(store, {}), hints, hub.engine.recent_entries, poll_interval=0.5)
     facts = StoreFacts(store, lambda _task, _ref: False)
     tails = CarryOverFile(folder / "carry-over", b"bench" * 6, perf_counter)
     choices = saop.Choices(redactor=Redactor(key=b"bench"), digest=hub.content_key, tails=tails)

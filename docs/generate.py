@@ -1,5 +1,6 @@
 """Writes the parts of the docs that are printed from tables: `uv run python docs/generate.py`."""
 
+import json
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -14,27 +15,35 @@ from dragoman.config import TABLE_SECTIONS, Settings, iter_sections
 from dragoman.core.attempt_state import OUTCOME_STATUSES
 from dragoman.core.authority import MAY_EDIT, MAY_MANAGE_CREDENTIALS, MAY_MOVE, MAY_REGISTER
 from dragoman.core.base import Role
-from dragoman.core.errors import FAULTS, REFUSALS
+from dragoman.core.errors import FAULTS, REFUSALS, Refusal
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.handoff.state import DEFAULT_SLA_MS, HANDOFF_TRANSITIONS, LEGAL_ACTIONS
 from dragoman.core.intent.state import INTENT_TRANSITIONS
+from dragoman.core.notice import NEUTRAL_VALUES
 from dragoman.core.reactions import REACTION_ORDER, REACTIONS, UNFOLLOWED
 from dragoman.core.task_state import FINAL_STATUSES, TASK_TRANSITIONS
 from dragoman.core.timestamps import format_hours
+from dragoman.engine.operation import Dialect
+from dragoman.engine.translation import translate
 from dragoman.protocols.agentmail import MessageType, compose
 from dragoman.protocols.agentmail.grammar import FORMS, VALUE_KINDS
 from dragoman.protocols.agentmail.wire import MESSAGE_TYPES
 from dragoman.protocols.saop import TYPES
 from dragoman.surfaces.cli.app import build_cli
+from dragoman.surfaces.http.app import describe_api
 from dragoman.surfaces.http.errors import STATUS_BY_CODE, problem
-from dragoman.surfaces.mcp.tools import build_tools
+from dragoman.surfaces.mcp.tool import Tool
+from dragoman.surfaces.mcp.tools import CORE_GROUP, build_tools
 from dragoman.text.redact.rules import PROGRAMS, RULES
 
 # As a script it stands beside the picture, as a module in the folder of both.
 sys.path.append(str(Path(__file__).parent.parent))
+from docs.dashboard_types import write_types
 from docs.entropy_plot import PLOT, draw, marks, recorded
+from docs.translation_examples import EXAMPLES, TASK
 
 DOCS = Path(__file__).parent
+DASHBOARD_TYPES = DOCS.parent / "ui" / "src" / "api" / "types.ts"
 _BLOCK = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -204,7 +213,22 @@ def commands() -> str:
 
 
 def mcp_tools() -> str:
-    """The tools for coding agents, with their arguments; those in bold must be given."""
+    """The tools that every model is shown."""
+    return _tool_table(lambda tool: tool.is_listed and tool.group == CORE_GROUP)
+
+
+def mcp_dialect_tools() -> str:
+    """The tools of the dialects."""
+    return _tool_table(lambda tool: tool.group != CORE_GROUP)
+
+
+def mcp_actions() -> str:
+    """The tools that are called by name only: the actions on tasks."""
+    return _tool_table(lambda tool: not tool.is_listed)
+
+
+def _tool_table(matches: Callable[[Tool], bool]) -> str:
+    """Tools with their arguments; those in bold must be given."""
     rows = (
         (
             f"`{tool.name}`",
@@ -215,6 +239,7 @@ def mcp_tools() -> str:
             tool.description,
         )
         for tool in build_tools(build_dialects()).values()
+        if matches(tool)
     )
     return _table(("tool", "arguments", "for"), rows)
 
@@ -266,6 +291,52 @@ def redaction_programs() -> str:
     return _table(("program", "option", "source"), rows)
 
 
+def neutral_values() -> str:
+    """The values that say nothing, for required fields that a source lacks."""
+    rows = ((f"`{name}`", f"`{json.dumps(value)}`") for name, value in NEUTRAL_VALUES.items())
+    return _table(("required field", "neutral value"), rows)
+
+
+def translations() -> str:
+    """What becomes of each message in each other dialect."""
+    dialects = {one.name: one for one in build_dialects() if one.name in EXAMPLES}
+    tables: list[str] = []
+    for name, examples in EXAMPLES.items():
+        others = [one for one in dialects if one != name]
+        rows = (
+            (
+                f"`{said}`",
+                *(_translated(message, dialects[name], dialects[other]) for other in others),
+            )
+            for said, message in examples.items()
+        )
+        tables.append(_table((f"from {name}", *(f"to {other}" for other in others)), rows))
+    return "\n\n".join(tables)
+
+
+def _translated(message: dict[str, Any], source: Dialect, target: Dialect) -> str:
+    made = translate(message, source, target)
+    if isinstance(made, Refusal):
+        return "not expressible"
+    words = [_message_name(made.message), *(("as a notice",) if made.is_notice else ())]
+    for label, parts in (("loses", made.losses), ("filled", made.filled)):
+        names = ", ".join(dict.fromkeys(part.field for part in parts))
+        words += [f"{label}: {names}"] if names else []
+    return "; ".join(words)
+
+
+def _message_name(message: dict[str, Any]) -> str:
+    """The type of a message, as the dialect writes it."""
+    if "subject" in message:
+        return f"`{message['subject'].removeprefix(f'[{TASK}] ')}`"
+    if "success" in message:
+        return "`TaskResult`"
+    if "intent_id" in message:
+        return "`TaskRequest`" if "goal" in message else "`TaskUpdate`"
+    kind = message.get("type") or message.get("action") or message.get("payload", {}).get("type")
+    return f"`{kind or 'turn'}`"
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "transitions": transitions,
     "transition-table": transition_table,
@@ -285,9 +356,13 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "commands": commands,
     "mcp-tools": mcp_tools,
+    "mcp-dialect-tools": mcp_dialect_tools,
+    "mcp-actions": mcp_actions,
     "handoff-states": handoff_states,
     "intent-states": intent_states,
     "handoff-table": handoff_table,
+    "neutral-values": neutral_values,
+    "translations": translations,
     "redaction-rules": redaction_rules,
     "redaction-programs": redaction_programs,
 }
@@ -307,6 +382,9 @@ def main() -> None:
             page.write_text(new, encoding="utf-8")
             sys.stdout.write(f"wrote {page.relative_to(DOCS)}\n")
     PLOT.write_text(draw(recorded()), encoding="utf-8")
+    dialects = build_dialects()
+    types = write_types(describe_api(dialects), [dialect.name for dialect in dialects])
+    DASHBOARD_TYPES.write_text(types, encoding="utf-8")
 
 
 def _sections() -> Iterator[tuple[str, type[msgspec.Struct]]]:

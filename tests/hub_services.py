@@ -8,15 +8,17 @@ from typing import Any
 from dragoman.bootstrap.dialects import trace_choices
 from dragoman.bootstrap.services import ServicePorts, service_groups
 from dragoman.config import Settings
+from dragoman.core.check_state import CheckResult
 from dragoman.core.errors import DragomanError, StoreCorrupt
 from dragoman.engine.hub import Hub
 from dragoman.engine.redaction_carry_over import StoredCarryOver
 from dragoman.engine.router import Router
-from dragoman.ledger.checkpoint import Checkpoint
-from dragoman.ledger.tree import Tree, tree_root
-from dragoman.notify.notice import Notice
+from dragoman.ledger.checkpoint import Checkpoint, Tree, tree_root
+from dragoman.notify.notification import Notification
 from dragoman.protocols import saop
+from dragoman.services.check_runner import CheckRunner
 from dragoman.services.checkpointer import Checkpointer
+from dragoman.services.deliverer import Deliverer
 from dragoman.services.notifier import Notifier
 from dragoman.services.scheduler import Service
 from dragoman.system.redaction_carry_over_file import STALE_SECONDS
@@ -46,16 +48,37 @@ class CarryOverInMemory(saop.MemoryCarryOver):
         self._tails.pop(key, None)
 
 
+class MemoryCursor:
+    """Cursor of the deliverer, in memory."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def load(self) -> bytes:
+        """Return the saved data."""
+        return self.data
+
+    def save(self, data: bytes) -> None:
+        """Save the data."""
+        self.data = data
+
+
 class Disk:
     """Files beside the database, in memory; they outlive the hub."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self.checkpoints: list[Checkpoint] = []
-        self.delivered: list[Notice] = []
-        """Notices in the order of their delivery."""
+        self.delivered: list[Notification] = []
+        """Notifications in the order of their delivery."""
         self.failed_lines: list[bytes] = []
         self._outbox = b""
+        self.delivery_cursor = MemoryCursor()
+        self.delivery_files: dict[str, bytes] = {}
         self.tails = CarryOverInMemory(now)
+
+    def write_delivery(self, agent: str, name: str, content: bytes) -> None:
+        """Write a delivered message."""
+        self.delivery_files[f"{agent}/{name}"] = content
 
     # Checkpoints
 
@@ -99,12 +122,16 @@ class Disk:
         return StoreCorrupt("the outbox is damaged")
 
     def record_failed(self, line: bytes) -> None:
-        """Save a notice that could not be delivered."""
+        """Save a notification that could not be delivered."""
         self.failed_lines.append(line)
 
     def read_failed(self) -> Iterable[bytes]:
-        """Lines of all notices that could not be delivered."""
+        """Lines of all notifications that could not be delivered."""
         return self.failed_lines
+
+
+def _run_no_check(*_: object) -> CheckResult:
+    raise AssertionError("no task here has checks")
 
 
 def build_services(
@@ -121,6 +148,9 @@ def build_services(
         close_stream=partial(saop.final_chunk, choices=traces),
         checkpointer=Checkpointer(hub, disk),
         notifier=notifier,
+        check_runner=CheckRunner(hub, _run_no_check, 1, lambda _: False),
+        owner_notifier=Notifier(hub, disk, lambda _: None, (), float, "owner-inbox"),
+        deliverer=Deliverer(hub, router.dialects, disk.delivery_cursor, disk.write_delivery),
     )
     groups = service_groups(hub, settings, router, outside)
     return tuple(service for group in groups for service in group.all)

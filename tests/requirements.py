@@ -40,6 +40,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Moving a task to the status that it has is a no-op: accepted, and no entry is added.",
     ),
     Requirement(
+        "TASK-ACTIONS",
+        "S-TASK",
+        "Every action on a task is one row of a table, and works alike over HTTP, as an MCP tool "
+        "that is called by its name, as an operation of `dragoman call`, and at the command line.",
+    ),
+    Requirement(
         "TASK-CLAIM-ONLY",
         "S-TASK",
         "Entering in-progress is always a claim, so no task is in progress without a lease.",
@@ -118,6 +124,30 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-AOF-13",
         "An edit changes the given fields that differ, if the actor may change them; the agent "
         "of a task may change its wording.",
+    ),
+    Requirement(
+        "TASK-ASSIGN",
+        "S-OWN",
+        "Held work gets another assignee only if it is taken away, which ends the attempt; under "
+        "an active handoff nobody is assigned.",
+    ),
+    Requirement(
+        "TASK-DEADLINE",
+        "S-TASK",
+        "A task may have a deadline, which is set, changed and removed, and shown as overdue when "
+        "it has passed before the task ended.",
+    ),
+    Requirement(
+        "TASK-UNLINK",
+        "S-TASK",
+        "A dependency can be removed by whoever may speak for the work; the task then waits no "
+        "more for that one.",
+    ),
+    Requirement(
+        "TASK-REOPEN",
+        "S-TASK",
+        "A done or cancelled task is reopened as it was before it ended, by a human or an "
+        "orchestrator; what waited for it waits again.",
     ),
     Requirement(
         "TASK-WARN",
@@ -266,6 +296,30 @@ _MANIFEST: tuple[Requirement, ...] = (
         "there is one; a renewed lease is never ended.",
     ),
     Requirement(
+        "EVIDENCE-CHECKS",
+        "S-TASK",
+        "Checks are commands that a person names with a task, or the settings with an agent. The "
+        "hub runs them in the worktree of the attempt before a completion counts, with a time "
+        "limit, bounded output and the sandbox of its agent. Work whose checks have passed is "
+        "proven; work whose check failed goes back with its output, and blocks its task in the "
+        "end. A completion without checks is a claim.",
+    ),
+    Requirement(
+        "ATTEMPT-QUIET",
+        "S-RUN",
+        "Whatever a holder writes that is on record is progress, and so is output of a program "
+        "that the hub supervises; a heartbeat, a repeat and a refusal are not. An attempt without "
+        "progress for quiet_ms is flagged once, after escalate_ms more it is escalated once, and "
+        "it keeps its lease; the next progress ends that.",
+    ),
+    Requirement(
+        "ATTEMPT-MAX",
+        "S-RUN",
+        "An attempt that takes longer than max_ms ends, whoever works: by its report if there is "
+        "one, else like one whose lease is lost, though its lease is renewed. One that the hub "
+        "runs is stopped first.",
+    ),
+    Requirement(
         "LEASE-RELEASE",
         "S-RUN",
         "A holder may release a task: it is ready immediately, and that counts as no failure.",
@@ -408,18 +462,39 @@ _MANIFEST: tuple[Requirement, ...] = (
         "MCP-DIALECTS",
         "MCP",
         "Dialects provide their tools, from the operations that have a tool description; any "
-        "other message goes through `send`.",
+        "other message goes through `send_message`.",
     ),
     Requirement(
         "MCP-SIZE",
         "MCP",
-        "The list of the hub's own tools has less than 10 KB, and each dialect adds less than 6 "
-        "KB.",
+        "The list of tools that a model is shown has ten tools in less than 6 KB, with every "
+        "argument described; each dialect that an agent speaks adds less than 7 KB.",
     ),
     Requirement(
         "MCP-VISIBLE",
         "MCP",
-        "Its role and its dialects select the tools that an agent sees and can call.",
+        "Its role and its dialects select the tools that an agent is shown and can call; one that "
+        "is only not listed can be called by its name.",
+    ),
+    Requirement(
+        "MCP-EFFECT",
+        "MCP",
+        "A call whose effect was refused, or which names nothing to change, is an error; a repeat "
+        "and the same status again are not.",
+    ),
+    Requirement(
+        "MCP-LEASES",
+        "MCP",
+        "The leases of a client are kept while its process, its stream or its calls show it alive, "
+        "however long it is silent; those of one that has gone end, and a lost one is told with "
+        "the next answer.",
+    ),
+    Requirement(
+        "MCP-TASKS",
+        "MCP",
+        "A call that waits is answered with a task of the tasks extension to a client that "
+        "declares it, and at the end of its wait to any other; only its caller sees the task, "
+        "however it is polled it has one outcome, and a caller has a limited number of them.",
     ),
     Requirement(
         "MCP-RESOURCES",
@@ -444,6 +519,38 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A body at /mcp, and a line of standard input, is decoded as at every other address, "
         "within the same limits, in a thread if it is long, and with the same reason if it is no "
         "JSON.",
+    ),
+    # --- coding agents
+    Requirement(
+        "CONNECT-CLIENTS",
+        "Coding agents",
+        "`dragoman connect` shows and writes the MCP configuration and the instructions of each "
+        "client that it knows, with a token where the hub is elsewhere.",
+    ),
+    Requirement(
+        "CONNECT-UNTOUCHED",
+        "Coding agents",
+        "What is not ours in a configuration stays byte by byte, and is all that is left after "
+        "--undo; a file that is broken, a link or another user's is refused.",
+    ),
+    Requirement(
+        "AGENT-HOOKS",
+        "Coding agents",
+        "Hooks of Claude Code and Codex report sessions, questions and the ends of turns, give the "
+        "agent its new letters at its next turn, and never stop it.",
+    ),
+    Requirement(
+        "AGENT-PRESENCE",
+        "Coding agents",
+        "A session of an agent says that it works, waits for a person with its question, or is "
+        "idle; what waits is among what needs a person, survives a restart, and ends with the "
+        "next turn.",
+    ),
+    Requirement(
+        "USAGE-LIMIT",
+        "Coding agents",
+        "An attempt that ends because its vendor's usage limit is reached is no failure: the lease "
+        "is released, the agent is paused until a little after the limit, and others get the task.",
     ),
     # --- commands
     Requirement(
@@ -702,7 +809,14 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CLI-PROMISES",
         "Command line",
         "--data, --store, --json, --now and --as work on every command where they apply, also "
-        "after its arguments; DIR comes from DRAGOMAN_DATA, else ./.dragoman.",
+        "after its arguments; DIR comes from DRAGOMAN_DATA, else from the search.",
+    ),
+    Requirement(
+        "CLI-SEARCH",
+        "Command line",
+        "The data directory is the nearest .dragoman of this user in the working directory or "
+        "above it. init, up, import and restore make one where none is found; a named one is made "
+        "by any command that writes, except mcp; every other command says that there is none.",
     ),
     Requirement(
         "CLI-EXIT",
@@ -725,6 +839,42 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Command line",
         "task create, list, show, move, claim, heartbeat, release, log and link do what the core "
         "does, by any name of the task.",
+    ),
+    Requirement(
+        "CLI-TASK-ACTIONS",
+        "Command line",
+        "Each action on a task is a command with all of its arguments; where that makes sense it "
+        "takes several tasks, prints a line or an object for each, and exits with 1 if any was "
+        "refused.",
+    ),
+    Requirement(
+        "CLI-FIND",
+        "Command line",
+        "task tree shows parts and what tasks wait for, task search finds tasks by words, task "
+        "path the folders of a task by any of its names.",
+    ),
+    Requirement(
+        "CLI-LOGS",
+        "Command line",
+        "logs prints what the program of an attempt printed, of the last attempt or another, and "
+        "follows it until the attempt has ended.",
+    ),
+    Requirement(
+        "TASK-WAIT",
+        "S-TASK",
+        "A ready task that not everybody can claim now says why in lists; its status stays.",
+    ),
+    Requirement(
+        "CLI-PLAN",
+        "Command line",
+        "task create --file makes up to a thousand tasks of a TOML or JSONL file with their "
+        "dependencies, in any order, all or none; a fault is told with its line.",
+    ),
+    Requirement(
+        "CLI-TASK-WAIT",
+        "Command line",
+        "task claim --wait waits for the next task that the agent may take, task ask --wait for "
+        "the answer; an end of the time and Ctrl-C leave nothing half done.",
     ),
     Requirement(
         "CLI-TICK",
@@ -768,6 +918,46 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Command line",
         "tick --watch reads files put into the data directory as they arrive; rebuild-files "
         "rewrites all files; export and import transfer a whole data directory.",
+    ),
+    Requirement(
+        "NOTICE-TRANSLATE",
+        "Across dialects",
+        "Each message of a dialect is translated to each other by one neutral notice: valid there, "
+        "with its losses and filled fields; nothing is invented and nothing hidden.",
+    ),
+    Requirement(
+        "DELIVERY-DIALECT",
+        "Across dialects",
+        "What concerns an agent that is registered with what it speaks reaches its mailbox and the "
+        "folder deliveries/, in that dialect, once; without it nothing changes.",
+    ),
+    Requirement(
+        "DIALECTS-MEET",
+        "Across dialects",
+        "What one dialect says about a task is neither lost nor mistaken in another.",
+    ),
+    Requirement(
+        "NOTICE-ROUND",
+        "Across dialects",
+        "There and back keeps every field that both dialects can express.",
+    ),
+    Requirement(
+        "STORY-ORDER",
+        "Command line",
+        "The story of a task has everything about it over all its streams, in the order of the "
+        "ledger, with its actor, dialect, cause and duration, and the original words.",
+    ),
+    Requirement(
+        "STORY-PAGES",
+        "Command line",
+        "A story is read in pages whose cursor is a position of the ledger; no page ends within a "
+        "request, and a reader does not find what is hidden from it elsewhere.",
+    ),
+    Requirement(
+        "STORY-INERT",
+        "Command line",
+        "A story as Markdown, JSON or HTML holds nothing that acts, whatever agents have written; "
+        "the HTML page has no script and loads nothing.",
     ),
     Requirement(
         "CLI-EVENTS",
@@ -852,14 +1042,14 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "NOTIFY-NEWS",
         "S-OUT",
-        "Entering review, blocked or done (or the configured statuses) makes one notice with "
+        "Entering review, blocked or done (or the configured statuses) makes one notification with "
         "task, title, from, to, reason, actor and time; nothing else makes one.",
     ),
     Requirement(
         "NOTIFY-AT-LEAST-ONCE",
         "S-OUT",
-        "Every notice is delivered to every target, in order, at least once and under a stable "
-        "id; after a documented number of failures it is saved as failed.",
+        "Every notification is delivered to every target, in order, at least once and under a "
+        "stable id; after a documented number of failures it is saved as failed.",
     ),
     Requirement(
         "NOTIFY-NOT-IN-THE-WAY",
@@ -870,13 +1060,13 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "NOTIFY-WEBHOOK",
         "S-OUT",
-        "A notice is posted with its id, its time and an HMAC-SHA256 over both and the body; any "
-        "2xx means delivered.",
+        "A notification is posted with its id, its time and an HMAC-SHA256 over both and the body; "
+        "any 2xx means delivered.",
     ),
     Requirement(
         "NOTIFY-COMMAND",
         "S-OUT",
-        "A notice is passed to a program on its standard input; exit code 0 means delivered.",
+        "A notification is passed to a program on its standard input; exit code 0 means delivered.",
     ),
     Requirement(
         "NOTIFY-SECRETS",
@@ -913,6 +1103,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Faults",
         "A failed read, write or sync of a disk never leads to an answer for unwritten data, and "
         "after a failed sync the writer restarts from the data on disk.",
+    ),
+    Requirement(
+        "CRASH-CLIENTS",
+        "S-FAULTS",
+        "Clients that repeat what was not answered find each of their writes done once, and each "
+        "repeat answered alike, when served hubs are killed under them: one on SQLite, two on one "
+        "PostgreSQL.",
     ),
     Requirement(
         "CRASH-KILL",
@@ -1279,10 +1476,23 @@ _MANIFEST: tuple[Requirement, ...] = (
         "anything is done; slow and half-open connections are closed.",
     ),
     Requirement(
+        "HTTP-ACCESS",
+        "HTTP",
+        "Each route refuses each credential that is none, or that does not suffice: nothing is "
+        "read, nothing of others is changed, and no answer is an error of the hub.",
+    ),
+    Requirement(
+        "HTTP-ABUSES",
+        "HTTP",
+        "No field that names the speaker gives anybody another name: each wrong value in each of "
+        "them, in each operation and message, is refused, and changes nothing.",
+    ),
+    Requirement(
         "HTTP-BODIES",
         "HTTP",
         "Each operation has its largest body; the bodies in flight of a caller and of all have a "
-        "budget, charged before they are read: beyond it 413 or 503, and the memory comes back.",
+        "budget, charged before they are read: beyond it 413 or 503, and the memory comes back. "
+        "A slow one gives way to others.",
     ),
     Requirement(
         "HTTP-TURNS",
@@ -1385,6 +1595,59 @@ _MANIFEST: tuple[Requirement, ...] = (
         "HTTP",
         "/openapi.json describes every route, is valid OpenAPI 3.1, and holds under generated "
         "requests; /docs shows it without external resources.",
+    ),
+    Requirement(
+        "HTTP-SESSION",
+        "HTTP",
+        "A one-time link or a token is exchanged for a cookie: HttpOnly, SameSite=Strict, sealed, "
+        "for twelve hours, and for no longer than the token; a link works once, for a minute.",
+    ),
+    Requirement(
+        "HTTP-SESSION-ORIGIN",
+        "HTTP",
+        "A cookie is good for pages of the hub alone: a request of another origin is refused, and "
+        "so is one that changes something without the header of the page.",
+    ),
+    Requirement(
+        "HTTP-VERIFY",
+        "HTTP",
+        "POST /v1/ledger/verify checks every hash, version and position for people and "
+        "orchestrators, and names the position of what was changed.",
+    ),
+    Requirement(
+        "WEB-FILES",
+        "Dashboard",
+        "The dashboard is served without a token and without a path for scripts, styles or "
+        "requests from elsewhere; where it is not built, the page says how to build it.",
+    ),
+    Requirement(
+        "WEB-BUILD",
+        "Dashboard",
+        "The dashboard is built where its sources have changed, and an install goes on where it "
+        "cannot be built.",
+    ),
+    Requirement(
+        "WEB-PAGES",
+        "Dashboard",
+        "Every page shows live data of the hub, and its buttons do what they say; a refusal is "
+        "told in words where it was caused.",
+    ),
+    Requirement(
+        "WEB-CONNECTION",
+        "Dashboard",
+        "A lost connection, a restart of the hub, a gap and the end of a session are told, and the "
+        "page recovers without a reload.",
+    ),
+    Requirement(
+        "WEB-SAFE-TEXT",
+        "Dashboard",
+        "No text of an agent is ever markup, script, style or request: it is shown as it is.",
+    ),
+    Requirement(
+        "WEB-ACCESS",
+        "Dashboard",
+        "Every page has no serious finding of axe in light and dark, can be used by the keyboard, "
+        "and offers what the role of the reader allows.",
     ),
     Requirement(
         "HTTP-HEALTH",
@@ -1625,6 +1888,31 @@ _MANIFEST: tuple[Requirement, ...] = (
         "print the same as without a hub.",
     ),
     Requirement(
+        "HUB-ELSEWHERE",
+        "Hub",
+        "With DRAGOMAN_URL and DRAGOMAN_TOKEN, or --url, commands run in a hub elsewhere as the "
+        "bearer of the token: with its powers, on no file and no variable of the hub's machine. "
+        "Those that follow do, those that need the disk say so.",
+    ),
+    Requirement(
+        "HUB-RELOAD",
+        "Hub",
+        "`dragoman reload` and SIGHUP take over added, changed and removed agents; what runs goes "
+        "on. Settings with a fault are refused with the line, and change nothing.",
+    ),
+    Requirement(
+        "STATUS-EVERYBODY",
+        "Hub",
+        "`agent list` and GET /v1/agents have everybody who is registered or has spoken, and all "
+        "that each holds; who is not registered is marked.",
+    ),
+    Requirement(
+        "TASK-MERGE",
+        "Hub",
+        "`task diff` shows what the branch and the worktree of a task have changed; `task merge` "
+        "merges it, or says why not and changes nothing, and records the commit.",
+    ),
+    Requirement(
         "HUB-DUTIES",
         "Hub",
         "Services run in the background at their interval and at hints; one that fails or hangs "
@@ -1647,6 +1935,18 @@ _MANIFEST: tuple[Requirement, ...] = (
         "SDK",
         "A caller that claims in the name of an agent gets a token for that attempt, and "
         "continues as the agent: on a local machine no other credential is needed.",
+    ),
+    Requirement(
+        "SDK-LOGIN",
+        "SDK",
+        "A refused login raises one exception, at the first request and at any later one: it "
+        "names the token by where it was found, never its value, and says what to do.",
+    ),
+    Requirement(
+        "SDK-LEASE-TIME",
+        "SDK",
+        "Without a duration from the caller a lease lasts as the hub's settings say, and its "
+        "heartbeats come often enough for what the hub has granted.",
     ),
     Requirement(
         "SDK-HEARTBEAT",
@@ -1919,6 +2219,87 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-MAIL-9",
         "A request for help changes no status, goes to the helper and to all orchestrators, is "
         "closed only by an answer in its thread, and escalates once when none comes.",
+    ),
+    Requirement(
+        "QUESTION-ASK",
+        "S-TASK",
+        "An agent asks about the task that it works on, and goes on under its lease; the question "
+        "stays open after its attempt, the same one again is that one, and their number is "
+        "limited.",
+    ),
+    Requirement(
+        "QUESTION-ANSWER",
+        "S-TASK",
+        "People and orchestrators answer, never the one who asked or a stranger; an answer is "
+        "kept with the task and sent as a HELP_RESPONSE; the same answer again is a repeat, "
+        "another one is refused, and so is one to a question that was withdrawn.",
+    ),
+    Requirement(
+        "QUESTION-WAIT",
+        "S-TASK",
+        "Whoever waits for the answer to a question gets it at once, wherever it was answered, and "
+        "is told when none will come: the question was withdrawn, or its task has gone on.",
+    ),
+    Requirement(
+        "OWNER",
+        "S-ROLE",
+        "The person at the keyboard is a person of the hub with one name: registered by the first "
+        "start of a hub, with an inbox, and gets what is addressed to nobody else.",
+    ),
+    Requirement(
+        "NOTIFY-ATTENTION",
+        "S-OUT",
+        "What needs a person is told once with the command that deals with it: at the hub's "
+        "terminal, in the owner's inbox, and to the targets of the settings; never what a person "
+        "has done, and never a flood.",
+    ),
+    Requirement(
+        "HUB-TERMINAL",
+        "docs/hub.md",
+        "A running hub prints a line about the start and the end of each attempt, about questions "
+        "and pauses; a burst is cut, and a setting quiets it.",
+    ),
+    Requirement(
+        "DAY-ONE",
+        "docs/first-ten-minutes.md",
+        "With twenty agents of all kinds, some of which are killed, hang, fall silent, ask, spend "
+        "too much or leak, a person who runs what the status suggests brings all work to its end.",
+    ),
+    Requirement(
+        "MAIL-UNKNOWN-NAME",
+        "S-MAIL-7",
+        "Whoever writes to a name that nobody has is told so; the letter waits for it.",
+    ),
+    Requirement(
+        "BRIEFING",
+        "S-TASK",
+        "Whatever was answered, the reasons of reviews and what the last attempt left reach the "
+        "next one: in its prompt, in what a claim returns at every surface, in the task's file, "
+        "and in the `meta` of a TaskRequest, everywhere the same.",
+    ),
+    Requirement(
+        "QUESTION-BLOCKED",
+        "S-TASK",
+        "A blocked task has an open question, its obstacle, and becomes ready by the last answer; "
+        "leaving the status ends that question, and the end of the task all of them.",
+    ),
+    Requirement(
+        "QUESTION-HELP",
+        "S-MAIL-9",
+        "A request for help is an open question of its task: answered there it is answered in its "
+        "thread, and the other way round; its recipients may answer it, too.",
+    ),
+    Requirement(
+        "QUESTION-WITHDRAW",
+        "S-TASK",
+        "Whoever asked, a person or an orchestrator withdraws a question that needs no answer any "
+        "more; the recipients of a letter that asked it are told.",
+    ),
+    Requirement(
+        "TASK-SEND-BACK",
+        "S-TASK",
+        "Work in review is sent back with a reason: the task is ready for the same agent, and the "
+        "reasons of its reviews are kept with it.",
     ),
     Requirement(
         "MAIL-CHECKPOINT",
@@ -2691,7 +3072,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "REWIND-FILES",
         "S-SAOP-10",
         "A rewind first shows what would change; then the files of that commit are on a fresh "
-        "branch or worktree, and uncommitted changes stay untouched. A missing commit, a shallow "
+        "branch, and uncommitted changes stay untouched. A missing commit, a shallow "
         "clone and a dirty repository are reported.",
     ),
     Requirement(
@@ -2793,6 +3174,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "with --json it lists the findings.",
     ),
     Requirement(
+        "REDACT-DOORS",
+        "S-SAOP-4",
+        "Secrets of every class are masked on record, whichever field of whichever message or "
+        "request brought them, and in the original of a refused one.",
+    ),
+    Requirement(
         "REDACT-RECALL",
         "S-SAOP-4",
         "All known values, 99 % of the prefixed and 90 % of the generic secrets of a made-up "
@@ -2815,7 +3202,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "BACKUP-KILLED",
         "S-FAULTS",
         "A backup or restore that is killed at any point leaves nothing that looks complete; the "
-        "next try succeeds.",
+        "next try succeeds, or names the schema of a server that a person has to drop before.",
     ),
     Requirement(
         "BACKUP-REFUSED",
@@ -2989,13 +3376,6 @@ _MANIFEST: tuple[Requirement, ...] = (
     ),
     # --- read-only operation; keys, backups and verify
     Requirement(
-        "STORE-READ-STILL",
-        "S-FAULTS",
-        "Reading commands and backup work where nothing can be written (read-only, or full to "
-        "the last byte) and no hub runs, unless a log has to be merged or another process begins "
-        "to write: that is reported, and no inconsistent data is shown.",
-    ),
-    Requirement(
         "KEYS-LOST",
         "S-FAULTS",
         "Missing keys give the same two remedies in every command and in doctor: the keys from a "
@@ -3034,8 +3414,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "VERIFY-BEHIND",
         "S-FAULTS",
-        "verify compares lagging files up to their position where commits cannot be written to "
-        "them, reports that position and why it is no damage, and finds other changes.",
+        "Where commits cannot be written to the files, verify says why the files were not "
+        "compared with the ledger, and checks all else.",
     ),
     Requirement(
         "DOCTOR-AGREES",
@@ -3053,8 +3433,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "REPORT-BLOCKED-TOLD",
         "S-AOF-3",
-        "The notice of a blocked report gives the blockers in the agent's text when the report "
-        "takes effect, and the task's file has them since the report.",
+        "The notification of a blocked report gives the blockers in the agent's text when the "
+        "report takes effect, and the task's file has them since the report.",
     ),
     Requirement(
         "MCP-REPORT-NOW",
@@ -3137,12 +3517,6 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-FAULTS",
         "After any sequence of operations of all dialects the projected files equal a rebuild, "
         "also where an entry of another stream changes what a file shows.",
-    ),
-    Requirement(
-        "FILES-REPAIRED",
-        "S-FAULTS",
-        "A tick writes files again that are missing or stale; what somebody else has changed is "
-        "kept under another name and told, unless it is a request.",
     ),
     # --- checkpoints that are missing
     Requirement(
@@ -3310,8 +3684,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "STORE-LOG-COPIED",
         "S-FAULTS",
-        "The log of a SQLite store is copied into the database beside the writer, which is "
-        "delayed little; it has a maximum size, and what cannot be copied stays in it.",
+        "The log of a SQLite store is copied into the database by every thousandth page or so: "
+        "it does not grow with what is written.",
     ),
     Requirement(
         "STORE-LOG",
@@ -3353,6 +3727,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "ACP-CLI-OPTIONS",
         "S-ACP-16",
         "Every option of `handoff initiate` replaces its part of a package from a file.",
+    ),
+    Requirement(
+        "ACP-CLOSED-ENTRIES",
+        "S-ACP-15",
+        "What handoffs in a teamspace with members say (package, notes, reasons, letters) is read "
+        "at no door by others: entries of the ledger are shown to them with place, time and hash "
+        "only, in pages and streams; a report that completes one stays with it.",
     ),
     Requirement(
         "ACP-CLOSED-LETTERS",
@@ -3665,6 +4046,27 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-FAULTS",
         "A follower of the ledger on the command line survives a store that is unavailable for a "
         "while, reports it once, and misses nothing.",
+    ),
+    # --- see
+    Requirement(
+        "SEE-ATTENTION",
+        "STATUS",
+        "What needs a person is listed until it is dealt with, the most urgent first, each with "
+        "the command that deals with it: questions, unanswered help, gates, reviews, paused agents "
+        "for which work waits, deadletters, assignees that do not exist, escalations.",
+    ),
+    Requirement(
+        "SEE-STATUS",
+        "STATUS",
+        "The status of the whole hub is the same at every door, within the rules of who may read "
+        "what: every agent that holds something or has spoken lately, registered or not, with "
+        "attempt, signs of life, progress and lease; what waits, for what, and who has to act; "
+        "what needs a person.",
+    ),
+    Requirement(
+        "SEE-WAIT",
+        "STATUS",
+        "A ready task that not everybody can claim now says why, and who has to act.",
     ),
 )
 

@@ -14,7 +14,7 @@ from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, ReportOutcome
 from dragoman.core.task_state import CreateTask
 from dragoman.engine.ports import Store
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 
 _AGENT = Actor("agent", "swe-backend")
 _PERSON = Actor("human", "reviewer")

@@ -22,9 +22,10 @@ from dragoman.engine.operation import (
     Operation,
     ParsedMessage,
     Plan,
+    RawMessage,
+    stored_text,
     validate_shape,
 )
-from dragoman.engine.raw_message import RawMessage, stored_text
 from dragoman.engine.request import Commands, Committed
 
 NAME: Final = "todo"

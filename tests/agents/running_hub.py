@@ -72,9 +72,9 @@ class RunningHub:
         self.data = data
         self.store = self.directory.hub.store
         self.identity = Authenticator(self.store, SECRET, OWNER_TOKEN, self.directory.hub.clock)
-        self.dispatcher: Dispatcher = open_dispatcher(
-            self.directory, self.identity, "http://hub", config
-        )
+        opened = open_dispatcher(self.directory, self.identity, "http://hub", config)
+        self.dispatcher: Dispatcher = opened[0]
+        self.build_agents = opened[1]
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self.directory.hints.subscribe(self._wake)

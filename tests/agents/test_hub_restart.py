@@ -15,7 +15,7 @@ from dragoman.core.actor import HUB_ACTOR
 from dragoman.core.attempt import ClaimTask
 from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.system import process
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from dragoman.system.process import PidFiles, start_identity
 from dragoman.system.state_files import load_or_create_hub_id
 from tests.agents.running_hub import FAST, PERSON, RunningHub, agent_section, run, running_hub

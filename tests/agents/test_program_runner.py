@@ -16,17 +16,19 @@ from dragoman.agents.program_output import MessageFormat, Pulse
 from dragoman.agents.program_runner import ProgramPorts, ProgramRunner, WorkingFolder
 from dragoman.config import AgentSettings
 from dragoman.core.actor import Actor
-from dragoman.core.attempt import CheckpointTask, ReleaseTask
+from dragoman.core.agent import Pause, ResumeAgent
+from dragoman.core.attempt import LIMIT_MARGIN_MS, CheckpointTask, ReleaseTask
 from dragoman.core.errors import SettingsError
 from dragoman.core.task_state import MoveTask, NoteTask
 from dragoman.engine.auth import Principal
 from dragoman.engine.ports import Assignment
+from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.request import Accepted
 from dragoman.files.task_work_folder import WorkingFolders
 from dragoman.system.process import Process
 from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.redact import Redactor
-from tests.agents.running_hub import FAST, PATIENCE, agent_section, run, running_hub
+from tests.agents.running_hub import FAST, PATIENCE, RunningHub, agent_section, run, running_hub
 from tests.conftest import LONG_RUN
 from tests.protocols.acp.hub import offer
 from tests.requirements import proves
@@ -172,6 +174,105 @@ def test_exit_of_the_program_decides_the_task_status(
             assert (run_file.get("notes") == ended.reported.notes) != is_agents
             log = "".join(file.read_text() for file in (hub.data / "events").iterdir())
             assert ('"task.completed"' in log) == is_agents
+
+    run(scenario())
+
+
+def find_pause(hub: RunningHub) -> Pause | None:
+    """Pause of ada."""
+    record = find_agent(hub.store, "ada")
+    return record and record.pause
+
+
+_LIMIT = "Claude AI usage limit reached|4102444800"
+"""The end is at the beginning of 2100."""
+
+
+@proves("USAGE-LIMIT")
+@pytest.mark.parametrize(
+    ("program", "until"),
+    [
+        (f"print({_LIMIT!r}); sys.exit(1)", 4_102_444_800_000),
+        (f"sys.stderr.write({_LIMIT!r}); sys.exit(1)", 4_102_444_800_000),
+        ("sys.exit(75)", None),
+    ],
+    ids=["output", "error output", "exit code"],
+)
+def test_program_that_meets_a_usage_limit_has_not_failed(
+    tmp_path: Path, program: str, until: int | None
+) -> None:
+    settings = FAST + agent_section("ada", program, limit_exit_code=75)
+
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until(lambda: find_pause(hub) is not None)
+            limited = hub.task(task)
+            assert (limited.status, limited.failures, limited.attempts) == ("ready", 0, 1)
+            pause = find_pause(hub)
+            assert pause is not None
+            assert pause.reason.startswith("usage limit of ada")
+            assert pause.until is not None
+            assert until is None or pause.until == until + LIMIT_MARGIN_MS
+            hub.do(ResumeAgent("ada"))
+            await hub.until(lambda: hub.task(task).attempts == 2)
+
+    run(scenario())
+
+
+@proves("USAGE-LIMIT")
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [
+        (f"print({_LIMIT!r}); sys.exit(0)", "review"),
+        (f"print({_LIMIT!r}); [print('and on') for _ in range(30)]; sys.exit(1)", "ready"),
+        (f"print({_LIMIT!r}); report('blocked', blockers=['no key']); sys.exit(1)", "blocked"),
+    ],
+    ids=["good exit", "long ago", "reported"],
+)
+def test_program_that_only_speaks_of_a_limit_ends_as_any_other(
+    tmp_path: Path, program: str, status: str
+) -> None:
+    settings = "[retry]\nbase_ms = 3600000\ncap_ms = 3600000\n" + FAST
+    settings += agent_section("ada", program)
+
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
+            assert hub.task(task).status == status
+            assert hub.task(task).failures == (status == "ready")
+            assert find_pause(hub) is None
+
+    run(scenario())
+
+
+@proves("USAGE-LIMIT")
+def test_usage_limits_can_be_switched_off(tmp_path: Path) -> None:
+    settings = "[attempts]\npauses_limited = false\n[retry]\nbase_ms = 3600000\n"
+    settings += "cap_ms = 3600000\n" + FAST
+    settings += agent_section("ada", f"print({_LIMIT!r}); sys.exit(1)")
+
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until(lambda: hub.task(task).failures == 1)
+            assert find_pause(hub) is None
+
+    run(scenario())
+
+
+@proves("USAGE-LIMIT")
+def test_another_agent_gets_the_task_of_a_limited_one(tmp_path: Path) -> None:
+    limited = agent_section("ada", f"print({_LIMIT!r}); sys.exit(1)", capabilities=["python"])
+    other = agent_section("bob", "report()", capabilities=["python"])
+
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", FAST + limited + other) as hub:
+            tasks = [hub.make(assignee="python") for _ in range(4)]
+            await hub.until(lambda: all(hub.task(one).status == "review" for one in tasks))
+            assert {hub.task(one).assignee for one in tasks} == {"bob"}
+            assert sum(hub.task(one).failures for one in tasks) == 0
 
     run(scenario())
 
@@ -598,8 +699,8 @@ signal.pause()
             ended = hub.task(task)
             assert ended.reported is not None
             assert "longer than an attempt may" in ended.reported.notes
-            reason = "stopping the program: it took longer than an attempt may (attempt_ms)"
-            assert f"hub {reason}\n" in hub.log(task)
+            reason = "stopping the program: it took longer than an attempt may"
+            assert f"hub {reason}" in hub.log(task)
 
     run(scenario())
 

@@ -40,7 +40,7 @@ GOOD = (
     + """
 print("thinking aloud")
 print(json.dumps(answer | {"progress": 0.5, "message": "half"}))
-print(json.dumps(answer | {"success": True, "output": request["params"]["task"]["title"]}))
+print(json.dumps(answer | {"success": True, "output": request["meta"]["task"]["title"]}))
 """
 )
 
@@ -280,6 +280,7 @@ def test_url_receives_extra_fields_of_the_request(tmp_path: Path, agent: Receive
             call_operation(hub, "ccos.request", **request, meta=meta, x_team="blue")
             await wait_for_state(hub, "Satisfied")
             posted = json.loads(agent.requests[0].body)
+            assert posted["meta"].pop("task")["title"] == "sum it up"
             assert {**posted["meta"], "hub": "x"} == meta
             assert posted["x_team"] == "blue"
             assert posted["meta"]["hub"]["token"].startswith("drga_")
@@ -456,7 +457,7 @@ def test_task_of_another_dialect_arrives_as_a_request(tmp_path: Path) -> None:
 HANDED_OVER = (
     ANSWER
     + """
-print(json.dumps(answer | {"success": True, "output": request["params"]["task"]["handed_over"]}))
+print(json.dumps(answer | {"success": True, "output": request["meta"]["task"]["handed_over"]}))
 """
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench import compare, delegation, handoffs, lifecycle, peers
+from bench import attacks, compare, delegation, handoffs, lifecycle, peers
 from bench.aof import reports, task_ids
 from bench.handoffs import offer
 from bench.letters import rows
@@ -77,15 +77,23 @@ def test_run_measures_every_pair() -> None:
         ("1,000 entries, verify --hashes", "SHA-256 alone"),
         ("dragoman --version, in a second of a core", "Python with typer"),
         ("dragoman task list, in a second of a core", "Python with typer"),
-        ("dragoman task list through a hub, in a second of a core", BARE_PYTHON),
-        ("dragoman task show through a hub, in a second of a core", BARE_PYTHON),
-        ("dragoman task create through a hub, in a second of a core", BARE_PYTHON),
-        ("dragoman task log through a hub, in a second of a core", BARE_PYTHON),
-        (
-            "dragoman call mail.inbox through a hub, in a second of a core",
-            BARE_PYTHON,
+        *(
+            (f"dragoman {words} through a hub, in a second of a core", BARE_PYTHON)
+            for words in (
+                "status",
+                "task list",
+                "task show",
+                "task create",
+                "task claim",
+                "task heartbeat",
+                "task log",
+                "task complete",
+                "send",
+                "call mail.inbox",
+                "mail send",
+                "mail inbox",
+            )
         ),
-        ("dragoman mail inbox through a hub, in a second of a core", BARE_PYTHON),
     ]
     assert all(row["base_per_second"] > 0 for row in results)
     assert all(row["dragoman_per_second"] > 0 for row in results)
@@ -188,3 +196,12 @@ def test_comparison_measures_commands_and_requests_of_a_checkout(tmp_path: Path)
     costs = compare.measure_commands(ROOT, tmp_path) | compare.measure_requests(ROOT, tmp_path)
     assert {name.partition(":")[0] for name in costs} == {"command", "request"}
     assert all(cost > 0 for cost in costs.values())
+
+
+@proves("BENCH-RUNS")
+@pytest.mark.parametrize("case", ["slow bodies of four callers", "batches of junk"])
+def test_honest_caller_is_served_under_attack(case: str) -> None:
+    reading = attacks.measure(case, 0.2)
+    for waits in (reading.before, reading.during):
+        assert waits.count > waits.refused == 0
+    assert 0 < reading.memory[0] <= reading.memory[1]

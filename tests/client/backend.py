@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dragoman.client import Hub, connect
-from dragoman.config import HttpSettings
+from dragoman.config import HttpSettings, LeaseSettings
 from dragoman.core.actor import Actor
 from dragoman.core.backoff import Backoff
 from dragoman.core.task_state import CreateTask
@@ -37,8 +37,9 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 class Backend:
     """Hub that can be stopped and started again."""
 
-    def __init__(self, folder: Path, relay: Relay) -> None:
+    def __init__(self, folder: Path, relay: Relay, leases: LeaseSettings) -> None:
         self.relay = relay
+        self._leases = leases
         self._path = folder / "dragoman.db"
         self._port = self._starts = 0
         self._serving = ExitStack()
@@ -101,7 +102,9 @@ class Backend:
             rate_per_second=0,
             allowed_hosts=(f"127.0.0.1:{self.relay.port}",),
         )
-        server = HubServer(SqliteStore.open(self._path, lambda: "stage"), http=http)
+        server = HubServer(
+            SqliteStore.open(self._path, lambda: "stage"), http=http, leases=self._leases
+        )
         server.clock.advance(at - START)
         self._starts += 1
         for _ in range(10_000 * self._starts):
@@ -112,10 +115,10 @@ class Backend:
 
 
 @contextmanager
-def running_backend(folder: Path) -> Generator[Backend]:
+def running_backend(folder: Path, leases: LeaseSettings | None = None) -> Generator[Backend]:
     """Run a backend, and stop it at the end."""
     with running_relay() as relay:
-        backend = Backend(folder, relay)
+        backend = Backend(folder, relay, leases or LeaseSettings())
         try:
             yield backend
         finally:

@@ -26,8 +26,18 @@ LOCAL_URL = "http://127.0.0.1:4747"
     ("url", "token", "environ", "expected"),
     [
         (LOCAL_URL, "drg_said", REMOTE_VARIABLES, Address(LOCAL_URL, "drg_said")),
-        (LOCAL_URL + "/", "", REMOTE_VARIABLES, Address(LOCAL_URL, "drg_env")),
-        ("", "", REMOTE_VARIABLES, Address("https://hub.example", "drg_env")),
+        (
+            LOCAL_URL + "/",
+            "",
+            REMOTE_VARIABLES,
+            Address(LOCAL_URL, "drg_env", credential_source="variable"),
+        ),
+        (
+            "",
+            "",
+            REMOTE_VARIABLES,
+            Address("https://hub.example", "drg_env", credential_source="variable"),
+        ),
         ("", "drg_said", REMOTE_VARIABLES, Address("https://hub.example", "drg_said")),
     ],
 )
@@ -41,7 +51,7 @@ def test_hub_of_data_directory_is_found_with_its_token(tmp_path: Path) -> None:
     token = load_or_create_token(tmp_path).decode()
     with HubLock.acquire(tmp_path, "a hub") as lock:
         lock.announce_url(LOCAL_URL)
-        expected = Address(LOCAL_URL, token, tmp_path, uses_owner_token=True)
+        expected = Address(LOCAL_URL, token, tmp_path, credential_source="file")
         assert find_address("", "", tmp_path, {}) == expected
         assert find_address("", "", None, {"DRAGOMAN_DATA": str(tmp_path)}) == expected
         assert find_address(LOCAL_URL, "", tmp_path, {}) == expected

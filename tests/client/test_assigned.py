@@ -34,6 +34,7 @@ def test_assigned_task_is_worked_on_and_completed(backend: Backend, task: str) -
     async def agent() -> None:
         async with connect() as hub, await hub.assigned() as work:
             assert (work.task.id, work.agent, work.attempt, work.fence) == (task, "ada", 1, 1)
+            assert work.briefing is None
             await work.progress("half way")
             await work.complete()
 

@@ -14,6 +14,7 @@ import pytest
 from docs.generate import DOCS
 from dragoman.client import SyncHub, connect_sync
 from dragoman.core.attempt import ClaimTask
+from dragoman.core.question_state import AnswerQuestion
 from dragoman.core.task_state import MoveTask
 from tests.client.backend import Backend
 from tests.e2e.program import restore_signal_handlers
@@ -132,6 +133,18 @@ def test_subtask_is_handed_off(backend: Backend) -> None:
             task,
             "swe-qa",
         )
+
+
+def test_question_is_answered_while_the_program_waits(backend: Backend) -> None:
+    backend.create_task("Show the time")
+    with _running_program(backend, "asks.py") as asking, _connect_as_owner(backend) as hub:
+        task = _first_task_with(hub, "question.asked")
+        backend.server.submit(AnswerQuestion(task, "UTC"))
+        _, err = asking.communicate(timeout=60)
+        assert asking.returncode == 0, err
+        report = hub.task(task).report
+    assert report is not None
+    assert report.notes == "used UTC; known before: 0"
 
 
 def test_boss_creates_waits_and_approves(backend: Backend) -> None:

@@ -54,6 +54,7 @@ def test_task_lifecycle_from_creation_to_done(backend: Backend) -> None:
             work.note("a line")
             work.hand_off("bob", "A part", due_by=datetime(2026, 2, 10, tzinfo=UTC))
             assert work.call("aof_task_update", {"taskId": created.id, "notes": "x"})["taskId"]
+            assert [one.task for one in hub.status().working] == [created.id]
             assert work.complete("well done").status == "review"
         assert owner_hub.move(created.id, "done").status == "done"
         subtask, parent = owner_hub.tasks()

@@ -4,16 +4,31 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman.client import Message, Refused, RejectedMessage, Task, Work, Works, connect
+from dragoman.client import (
+    LeaseLost,
+    Message,
+    Refused,
+    RejectedMessage,
+    Task,
+    Work,
+    Works,
+    connect,
+    connect_sync,
+)
 from dragoman.client.models import Claim
 from dragoman.client.work import MIN_HEARTBEAT_MS, HeldClaim, LeaseTiming
+from dragoman.config import LeaseSettings
+from dragoman.core.attempt_state import grant_lease
 from dragoman.core.base import DEFAULT_LEASE_MS
+from dragoman.engine.schemas.tasks import task_detail
 from dragoman.services.dispatch.budget_enforcer import attempt_cost
-from tests.client.backend import HEARTBEAT_MS, Backend, run
+from tests.client.backend import HEARTBEAT_MS, Backend, run, running_backend
+from tests.core.world import task as stored_task
 from tests.requirements import proves
 
 DUE = datetime(2026, 2, 10, tzinfo=UTC)
@@ -222,6 +237,56 @@ def test_lease_that_may_be_old_is_renewed_at_once(age: float, *, is_due: bool) -
     task: Any = None
     held = HeldClaim(Claim("ada", 1, 1, task), LeaseTiming(30_000, 60_000), earliest_start=100.0)
     assert held.is_heartbeat_due(100.0 + age) is is_due
+
+
+@proves("SDK-LEASE-TIME")
+@pytest.mark.parametrize(("wanted", "granted"), [(None, 61_000), (7_000, 7_000)])
+def test_lease_time_is_that_of_the_settings_unless_one_is_given(
+    tmp_path: Path, wanted: int | None, granted: int
+) -> None:
+    with running_backend(tmp_path, LeaseSettings(61_000)) as backend:
+        task = backend.create_task("Mine")
+
+        async def agent() -> None:
+            async with (
+                backend.connect() as hub,
+                await anext(hub.work(agent="ada", ttl_ms=wanted)) as work,
+            ):
+                assert work.task.lease
+                assert work.task.lease.ttl_ms == granted
+                await work.release()
+
+        run(agent())
+        with connect_sync(backend.url, backend.tokens["ada"]) as hub:
+            work = next(hub.work("ada", ttl_ms=wanted))
+            assert work.task.lease
+            assert work.task.lease.ttl_ms == granted
+            work.complete()
+        assert backend.status(task) == "review"
+
+
+@proves("SDK-LEASE-TIME")
+def test_lease_of_the_settings_is_lost_at_its_end(tmp_path: Path) -> None:
+    with running_backend(tmp_path, LeaseSettings(1_000)) as backend:
+        backend.create_task("Cut off")
+
+        async def agent() -> None:
+            async with backend.connect() as hub, await anext(hub.work(agent="ada")):
+                backend.relay.target = 0
+                backend.stop()
+                await asyncio.Event().wait()
+
+        with pytest.raises(LeaseLost, match="could not be reached for 1 s"):
+            run(agent())
+
+
+@proves("SDK-LEASE-TIME")
+@pytest.mark.parametrize("is_held", [True, False])
+def test_timing_follows_the_granted_lease(*, is_held: bool) -> None:
+    now = 1_770_670_500_000
+    lease = grant_lease("ada", 1, "", 6_000, now) if is_held else None
+    timing = LeaseTiming(30_000, 60_000).as_granted(task_detail(stored_task(), lease, now))
+    assert (timing.ttl_s, timing.interval_s) == ((6, 2) if is_held else (30, 10))
 
 
 @proves("SDK-HEARTBEAT")

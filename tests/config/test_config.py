@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.config import Settings, checks, load_settings, parse_settings
-from dragoman.config.checks import RESERVED_VARIABLES, variable_name
+from dragoman.config import Settings, load, load_settings, parse_settings
+from dragoman.config.load import RESERVED_VARIABLES, variable_name
 from dragoman.config.sections import section_keys
 from dragoman.core.errors import SettingsError
 from dragoman.core.intent.candidate import Policy
@@ -166,7 +166,7 @@ def test_variables_named_in_the_settings_are_accepted() -> None:
 
 def test_reserved_variables_are_listed_in_one_table() -> None:
     assert parse_settings("", dict.fromkeys(RESERVED_VARIABLES, "x")) == parse_settings("", {})
-    source = Path(checks.__file__).parent.parent
+    source = Path(load.__file__).parent.parent
     text = "".join(path.read_text() for path in source.rglob("*.py"))
     settings = {
         variable_name(section, key) for section, keys in section_keys().items() for key in keys

@@ -44,7 +44,7 @@ def test_claim_creates_attempt_fence_lease_and_first_heartbeat() -> None:
     assert not isinstance(decision, Refusal)
     assert decision.receipt == Receipt("T", "in-progress", 1, 1, NOW + 60_000)
     assert decision.events == (("task:T", TaskClaimed("ready", 1, 1, "alice", 60_000, "tmux:1")),)
-    first_beat = Lease("alice", 1, 60_000, NOW, NOW + 60_000, session="tmux:1", heartbeats=1)
+    first_beat = Lease("alice", 1, 60_000, NOW, NOW + 60_000, "tmux:1", 1, NOW, NOW)
     assert decision.lease == LeaseChange("T", first_beat)
 
 

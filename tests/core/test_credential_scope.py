@@ -18,6 +18,7 @@ from dragoman.core.attempt import (
     CheckpointTask,
     ClaimTask,
     EndAttempt,
+    LimitAttempt,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
@@ -33,6 +34,7 @@ from dragoman.core.handoff.state import (
 )
 from dragoman.core.intent.state import CancelIntent, DelegateIntent, ExpireRequest
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
+from dragoman.core.presence import ReportPresence
 from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from dragoman.core.task_state import (
     AdoptTask,
@@ -62,6 +64,7 @@ ABOUT_T: tuple[Command, ...] = (
     ReportOutcome("T", "done"),
     EndAttempt("T"),
     ReleaseTask("T"),
+    LimitAttempt("T"),
     MoveTask("T", "blocked"),
     LinkTask("T", "parent", "U"),
     RequestDelegation("U", "T", "bob", NOW + 1),
@@ -97,6 +100,7 @@ OUT_OF_SCOPE: tuple[Command, ...] = (
     RevokeToken("alice"),
     PauseAgent("alice"),
     ResumeAgent("alice"),
+    ReportPresence("alice", "s-1", "working"),
     DescribeAgent("alice", ("python",)),
     DelegateIntent("another thing to do"),
     ExpireRequest("i"),

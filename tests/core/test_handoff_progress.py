@@ -15,13 +15,14 @@ from dragoman.core.attempt import (
     RenewLease,
     ReportOutcome,
 )
-from dragoman.core.attempt_state import TaskClaimed
+from dragoman.core.attempt_state import TaskClaimed, TaskReported
 from dragoman.core.base import Command, Outcome
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
     ActivateHandoff,
     CloseHandoff,
     CompleteHandoff,
+    HandoffNoted,
     HandoffTransitioned,
     ReassignHandoff,
     RejectHandoff,
@@ -708,3 +709,18 @@ def test_update_by_recipient_counts_and_renews_lease() -> None:
     assert isinstance(answer, Refusal)
     assert answer.kind == "active_handoff"
     assert held().code(HUMAN, MoveTask("T", "ready")) == ""
+
+
+@proves("ACP-CLOSED-ENTRIES")
+@pytest.mark.parametrize("is_confidential", [True, False])
+def test_confidential_completion_leaves_its_notes_with_the_handoff(is_confidential: bool) -> None:
+    world = activated()
+    artifacts: tuple[dict[str, object], ...] = ({"artifact_id": "a"},)
+    events = events_of(world.do(BOB, CompleteHandoff("H", "merged", artifacts, is_confidential)))
+    (report,) = [event for event in events if isinstance(event, TaskReported)]
+    public = {"handoff": "H", "final_artifacts": [{"artifact_id": "a"}]}
+    assert (report.notes, report.details) == (
+        ("", {"handoff": "H"}) if is_confidential else ("merged", public)
+    )
+    (note,) = [event for event in events if isinstance(event, HandoffNoted)]
+    assert (note.text, note.data) == ("merged", {"final_artifacts": [{"artifact_id": "a"}]})

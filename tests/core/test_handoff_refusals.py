@@ -171,7 +171,7 @@ ALLOWED: dict[str, dict[str, tuple[str, ...]]] = {
     "with open blocker": {"alice": ("withdraw",), "bob": ("reject",), "": COORDINATION},
     "blocked by recipient": {"bob": ("reject",), "": COORDINATION},
     "redelegated": {"alice": ("close",), "": ("close",)},
-    "redelegated and rejected": {"alice": ("close",), "": ("close",)},
+    "redelegated and rejected": {},
 }
 """State of the handoff H of T from alice to bob -> reader -> actions that are allowed.
 

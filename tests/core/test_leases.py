@@ -22,6 +22,8 @@ from dragoman.core.attempt import (
     ClaimTask,
     EndAttempt,
     ExpireLease,
+    FlagAttempt,
+    LimitAttempt,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
@@ -29,6 +31,7 @@ from dragoman.core.attempt import (
 from dragoman.core.attempt_state import Lease, TaskReported, TaskRequeued, grant_lease, renew_lease
 from dragoman.core.authority import MAY_HOLD
 from dragoman.core.base import Command, Role, Status
+from dragoman.core.check_state import RecordChecks
 from dragoman.core.deciders import DECIDERS, renewal_by_activity
 from dragoman.core.delegation import (
     AcceptDelegation,
@@ -46,6 +49,8 @@ from dragoman.core.intent.state import (
     UpdateIntent,
 )
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
+from dragoman.core.presence import ReportPresence
+from dragoman.core.question_state import AnswerQuestion, AskQuestion, WithdrawQuestion
 from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from dragoman.core.task_state import (
     AdoptTask,
@@ -56,7 +61,9 @@ from dragoman.core.task_state import (
     MoveTask,
     NoteTask,
     RewindTask,
+    SendBackTask,
     Task,
+    UnlinkTask,
     UpdateTask,
     WarnTask,
 )
@@ -103,6 +110,7 @@ KEEPING_COMMANDS: tuple[Command, ...] = (
     UpdateTask("T", "done", notes="there is no way there from here"),
     EditTask("T", "a better title"),
     RequestDelegation("U", "T", "bob", NOW),
+    AskQuestion("T", "Which port?"),
     ClaimTask("T", "alice", renew_if_held=True),
     PostMail(("bob",), "lunch?", "", bead="T"),
 )
@@ -116,6 +124,8 @@ WRITE_COMMANDS: tuple[Command, ...] = (
     MoveTask("T", "ready", fence=1),
     ReleaseTask("T"),
     ReleaseTask("T", fence=1),
+    LimitAttempt("T"),
+    LimitAttempt("T", fence=1),
     CheckpointTask("T", "MANUAL"),
     CheckpointTask("T", "MANUAL", fence=1),
     ReportOutcome("T", "done"),
@@ -126,11 +136,15 @@ WRITE_COMMANDS: tuple[Command, ...] = (
     NoteTask("T", "I am back"),
     AliasTask("T", "bead:ol-1"),
     LinkTask("T", "parent", "U"),
+    UnlinkTask("T", "U"),
     UpdateTask("T", progress="I am back"),
     UpdateTask("T", "blocked", notes="I am back", fence=1),
     EditTask("T", "I am back"),
     EditTask("T", body="I am back", fence=1),
     RequestDelegation("U", "T", "bob", NOW),
+    AskQuestion("T", "Which port?"),
+    AskQuestion("T", "Which port?", fence=1),
+    WithdrawQuestion("T", "q1"),
 )
 """Write commands of a former holder, with its old fence and without."""
 
@@ -138,9 +152,11 @@ WRITE_COMMANDS: tuple[Command, ...] = (
 @proves("LEASE-LOST")
 def test_cases_cover_every_task_command() -> None:
     others = {CreateTask, AdoptTask, ClaimTask, RegisterAgent, RejectMessage}
-    others |= {ExpireLease}
+    others |= {ExpireLease, FlagAttempt, ReportPresence}
     # A warning belongs to a message that is judged itself; the others are not for a holder.
     others |= {WarnTask, AcceptDelegation, RejectDelegation, EscalateDelegation}
+    # An answer, what a reviewer sends back, and results of checks are never the holder's.
+    others |= {AnswerQuestion, SendBackTask, RecordChecks}
     others |= {SetAgentKey, IssueToken, RevokeToken, PauseAgent, ResumeAgent, RewindTask}
     # Letters, waves and reservations are not about a task alone.
     others |= {PostMail, ReadMail, AckMail, AnswerMail, EscalateMail}
@@ -173,7 +189,8 @@ def test_heartbeat_extends_lease_without_an_entry() -> None:
     assert decision.events == ()
     assert decision.receipt.expires_at == NOW + 7 + TTL
     assert decision.lease is not None
-    assert decision.lease.lease == Lease("alice", 1, TTL, NOW + 7, NOW + 7 + TTL, heartbeats=2)
+    renewed = Lease("alice", 1, TTL, NOW + 7, NOW + 7 + TTL, "", 2, NOW, NOW)
+    assert decision.lease.lease == renewed
 
 
 @proves("LEASE-HEARTBEAT")

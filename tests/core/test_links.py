@@ -15,7 +15,10 @@ from dragoman.core.task_state import (
     MoveTask,
     TaskBacklinked,
     TaskLinked,
+    TaskUnbacklinked,
     TaskUnblocked,
+    TaskUnlinked,
+    UnlinkTask,
 )
 from tests.core.world import (
     ALICE,
@@ -44,6 +47,33 @@ def link_ends(world: World, name: str, kind: LinkKind) -> tuple[object, object]:
         "parent": (found.parent, found.children),
         "discovered-from": (found.discovered_from, found.discovered),
     }[kind]
+
+
+@proves("TASK-UNLINK")
+def test_removed_dependency_is_recorded_at_both_ends() -> None:
+    world = World(task("A"), task("B"), task("C"))
+    world.do(HUMAN, LinkTask("A", "blocked-by", "B"))
+    world.do(HUMAN, LinkTask("A", "blocked-by", "C"))
+    removed = world.do(HUMAN, UnlinkTask("A", "B"), NOW + 1)
+    assert removed.events == (
+        ("task:A", TaskUnlinked("B")),
+        ("task:B", TaskUnbacklinked("A")),
+    )
+    assert (world.tasks["A"].blocked_by, world.tasks["A"].open_blockers) == (("C",), ("C",))
+    assert (world.tasks["B"].blocks, world.tasks["C"].blocks) == ((), ("A",))
+    assert world.do(HUMAN, UnlinkTask("A", "B")).events == ()
+    world.do(HUMAN, UnlinkTask("A", "C"))
+    assert world.code(ALICE, ClaimTask("A", "alice")) == ""
+
+
+@proves("TASK-UNLINK")
+def test_stranger_removes_no_dependency() -> None:
+    world = World(task("A"), task("B"))
+    world.do(HUMAN, LinkTask("A", "blocked-by", "B"))
+    assert world.code(ALICE, UnlinkTask("A", "B")) == "unassigned_task"
+    assert world.code(OBSERVER, UnlinkTask("A", "B")) == "not_authorized"
+    assert world.code(HUMAN, UnlinkTask("A", "X")) == "task_not_found"
+    assert world.code(HUMAN, UnlinkTask("X", "A")) == "task_not_found"
 
 
 @proves("TASK-LINKS")

@@ -136,7 +136,7 @@ def test_overdue_letter_is_recorded_without_recipients() -> None:
     ]
 
 
-OPEN = ("open:T", "about:T", "asked:bob")
+OPEN = ("open:T", "about:T", "asked:bob", "attention")
 
 
 @pytest.mark.parametrize(
@@ -423,3 +423,8 @@ def test_new_letter_has_only_posted_fields() -> None:
     world = with_letters(LETTER)
     posted = Mail("m", "alice", ("bob",), "m", "", "lunch?", "at noon", NOW, unknown=("bob",))
     assert world.mails["m"] == posted
+
+
+@proves("MAIL-POST")
+def test_letter_in_a_thread_of_a_malformed_name_is_refused() -> None:
+    assert World().code(ALICE, PostMail(("bob",), "Hello", "", thread="no/t")) == "invalid_id"

@@ -90,9 +90,12 @@ CODES = {
     "wave_not_found",
     "reservation_not_found",
     "nothing_changed",
+    "not_expressible",
     "intent_not_found",
     "anomaly",
     "overloaded",
+    "question_not_found",
+    "already_answered",
 }
 """Repeated here, because dialects and scripts will depend on them."""
 

@@ -8,6 +8,7 @@ from dragoman.core.attempt import ClaimTask
 from dragoman.core.attempt_state import Checkpoint, Report
 from dragoman.core.base import Status
 from dragoman.core.errors import Refusal
+from dragoman.core.question_state import Question
 from dragoman.core.task import restorable_state, without_attempt
 from dragoman.core.task_state import (
     STATUS_CHANGES,
@@ -87,6 +88,8 @@ def test_rewind_restores_task_and_keeps_links_and_history() -> None:
         updated_at=NOW + 5,
         moved_at=NOW + 5,
         head_hash=COMMIT,
+        questions=(Question("q1", PAST.obstacle, NOW + 5, kind="blocked"),),
+        asked=1,
     )
 
 
@@ -237,3 +240,22 @@ def test_rewind_with_same_owner_keeps_handoff(world: World, owner: str) -> None:
     world.do(HUMAN, RewindTask("T", 1))
     assert (world.tasks["T"].title, world.tasks["T"].status) == ("as it was", "ready")
     assert (world.handoffs["H"].status, world.tasks["T"].handoff is None) == (before, False)
+
+
+@proves("TASK-REOPEN")
+@pytest.mark.parametrize("status", ["done", "cancelled"])
+def test_ended_task_is_reopened_as_it_was_before(status: Status) -> None:
+    world = after_third_entry(status)
+    decision = world.do(HUMAN, RewindTask("T", 0, reason="not dry"))
+    (rewound,) = events_of(decision)
+    assert isinstance(rewound, TaskRewound)
+    assert (rewound.version, rewound.to, rewound.reason) == (3, "blocked", "not dry")
+    again = world.decide(HUMAN, RewindTask("T", 0))
+    assert again == Refusal(
+        "invalid_transition", "T is blocked: only what is done or cancelled can be reopened"
+    )
+
+
+@proves("TASK-REOPEN")
+def test_agent_reopens_nothing() -> None:
+    assert after_third_entry().code(ALICE, RewindTask("T", 0)) == "not_authorized"

@@ -34,12 +34,15 @@ from dragoman.core.attempt import (
     ClaimTask,
     EndAttempt,
     ExpireLease,
+    FlagAttempt,
+    LimitAttempt,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
 )
 from dragoman.core.attempt_state import Report
 from dragoman.core.base import Command, Status, command_name
+from dragoman.core.check_state import CheckResult, RecordChecks
 from dragoman.core.deciders import DECIDERS
 from dragoman.core.delegation import (
     AcceptDelegation,
@@ -74,6 +77,8 @@ from dragoman.core.intent.state import (
     UpdateIntent,
 )
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, Mail, PostMail, ReadMail
+from dragoman.core.presence import ReportPresence
+from dragoman.core.question_state import AnswerQuestion, AskQuestion, Question, WithdrawQuestion
 from dragoman.core.reservation import (
     ReleaseReservations,
     Reservation,
@@ -91,6 +96,8 @@ from dragoman.core.task_state import (
     MoveTask,
     NoteTask,
     RewindTask,
+    SendBackTask,
+    UnlinkTask,
     UpdateTask,
     WarnTask,
 )
@@ -155,10 +162,13 @@ def commands(name: str) -> tuple[Command, ...]:
         ClaimTask("T", name),
         RenewLease("T"),
         ReleaseTask("T"),
+        LimitAttempt("T"),
         ReportOutcome("T", "needs_review", "said"),
         EndAttempt("T"),
         ExpireLease("T"),
+        FlagAttempt("T", 0),
         LinkTask("T", "discovered-from", "UU"),
+        UnlinkTask("T", "UU"),
         AliasTask("T", "bead:b"),
         NoteTask("T", "said"),
         UpdateTask("T", progress="said"),
@@ -174,6 +184,7 @@ def commands(name: str) -> tuple[Command, ...]:
         RevokeToken("known", "0" * 12),
         PauseAgent("known", "enough"),
         ResumeAgent("paused"),
+        ReportPresence("known", "s-1", "working"),
         RejectMessage("not_authorized", "x"),
         CheckpointTask("T", "MANUAL", "0a1b2c3"),
         PostMail(("ann",), "said", ""),
@@ -212,6 +223,11 @@ def commands(name: str) -> tuple[Command, ...]:
         RequestTransition("T", "cancelled", EVENT),
         EscalateEntropy("T", "loop", "round and round", (1, 2), 2.0, 2.0),
         SettleEntropy("T", "falling_confidence", 0.0),
+        AskQuestion("T", "Which port?"),
+        AnswerQuestion("T", "8080", "q1"),
+        WithdrawQuestion("T", "q1"),
+        SendBackTask("T", "no tests"),
+        RecordChecks("T", 2, (CheckResult("true", 0),)),
     )
 
 
@@ -225,7 +241,11 @@ def world(status: Status) -> World:
     found = replace(
         task("T", status, owner, attempts=2, agents=("old", owner)),
         delegation=Delegation("P", "pat", "dan", NOW),
+        blocked_by=("UU",),
         reported=Report(2, "hal", "partial", NOW) if is_held else None,
+        questions=(Question("q1", "Which host?", NOW, "ann"),),
+        asked=1,
+        checks=("true",),
     )
     built = World(
         found, task("UU"), task("free"), leases=[("T", lease("hal", 2))] if is_held else ()
@@ -285,10 +305,13 @@ EXPECTED_ACTORS: dict[str, tuple[str, dict[Status, str]]] = {
     "task.claim": ("", {"ready": "hosHOadn", "review": "a"}),
     "task.heartbeat": ("", {"in-progress": "H"}),
     "task.release": ("", {"in-progress": "sH"}),
+    "attempt.limit": ("", {"in-progress": "sH"}),
     "task.report": ("", {"in-progress": "sH"}),
     "attempt.end": ("", {"in-progress": "hosH"}),
     "lease.expire": ("", {"in-progress": "hos"}),
+    "attempt.flag": ("", {"in-progress": "hos"}),
     "task.link": ("hoscHadn", {}),
+    "task.unlink": ("hosca", {"in-progress": "hoscH"}),
     "task.alias": ("hoscHadn", {}),
     "task.note": ("hoscHadn", {}),
     "task.update": ("hosca", {"in-progress": "hoscH"}),
@@ -302,6 +325,7 @@ EXPECTED_ACTORS: dict[str, tuple[str, dict[Status, str]]] = {
     "agent.key": ("hos", {}),
     "agent.pause": ("hos", {}),
     "agent.resume": ("ho", {}),
+    "agent.presence": ("hos", {}),
     "token.issue": ("hos", {}),
     "token.revoke": ("hos", {}),
     "message.reject": ("", {}),
@@ -343,6 +367,12 @@ EXPECTED_ACTORS: dict[str, tuple[str, dict[Status, str]]] = {
     "task.transition": ("", dict.fromkeys(_OPEN, "hosc")),
     "entropy.escalate": ("hos", {}),
     "entropy.settle": ("hos", {}),
+    "task.ask": ("hosca", {"in-progress": "hoscH", "done": "", "cancelled": ""}),
+    "task.answer": ("hos", {}),
+    # The one who asked may, while it speaks for the work.
+    "task.withdraw-question": ("hosa", {"in-progress": "hos"}),
+    "task.send-back": ("", {"review": "hosct"}),
+    "task.record-checks": ("", {"review": "s"}),
 }
 """Command -> actors for whom it has an effect: in any status, and in those that differ."""
 

@@ -3,16 +3,18 @@
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_EDIT
 from dragoman.core.base import Role, Status
 from dragoman.core.errors import Refusal
-from dragoman.core.read import Decision
+from dragoman.core.read import Decision, LeaseChange
 from dragoman.core.task_state import (
     CreateTask,
     EditTask,
     MoveTask,
+    NoteTask,
     TaskEdited,
     TaskProgressed,
     TaskTransitioned,
@@ -196,8 +198,10 @@ def test_logged_update_keeps_all_fields_and_sender_time() -> None:
         EditTask("T", "x" * 501),
         EditTask("T", body="x" * 200_001),
         EditTask("T", body="half \ud800"),
+        EditTask("T", deadline=-1),
+        EditTask("T", reason="x" * 1_000_001),
     ],
-    ids=range(17),
+    ids=range(19),
 )
 def test_update_warning_and_edit_texts_are_bounded(
     command: UpdateTask | WarnTask | EditTask,
@@ -231,14 +235,16 @@ FIELDS = {
     "priority": EditTask("T", priority="critical"),
     "review_required": EditTask("T", review_required=False),
     "assignee": EditTask("T", assignee="bob"),
+    "deadline": EditTask("T", deadline=NOW),
+    "checks": EditTask("T", checks=("true",)),
 }
-ALL_FIELDS = set(FIELDS)
+ALL_FIELDS = set(FIELDS) - {"checks"}
 CONTENT_FIELDS = {"title", "body", "priority"}
 EDITORS = {
-    HUMAN: ALL_FIELDS,
+    HUMAN: ALL_FIELDS | {"checks"},
     ORCHESTRATOR: ALL_FIELDS,
     COORDINATOR: ALL_FIELDS,
-    HUB: ALL_FIELDS,
+    HUB: ALL_FIELDS | {"checks"},
     FILE: ALL_FIELDS,
     TRUSTED_FILE: ALL_FIELDS,
     ALICE: CONTENT_FIELDS,
@@ -347,6 +353,59 @@ def test_edit_may_not_reassign_held_task(expires_at: int) -> None:
         assert world.code(actor, EditTask("T", "new", assignee="bob")) == "already_claimed"
         assert world.code(actor, EditTask("T", assignee="")) == "already_claimed"
         assert world.do(actor, EditTask("T", assignee="alice")).events == ()
+
+
+@proves("TASK-ASSIGN")
+def test_held_work_is_taken_away_for_another_assignee() -> None:
+    world = held()
+    assert world.code(ALICE, EditTask("T", assignee="bob", take=True)) == "not_authorized"
+    taken = world.do(HUMAN, EditTask("T", assignee="bob", take=True))
+
+    moved, edited = events_of(taken)
+    assert moved == TaskTransitioned("in-progress", "ready", "assigned to bob", is_taken=True)
+    assert edited == TaskEdited(reserved_for="bob")
+    assert taken.lease == LeaseChange("T", None)
+    assert (taken.receipt.status, world.tasks["T"].assignee) == ("ready", "bob")
+    assert world.code(ALICE, NoteTask("T", "still at it")) == "lease_lost"
+
+
+@proves("TASK-ASSIGN")
+def test_taken_work_may_be_anyones_and_says_why() -> None:
+    world = held()
+    assert events_of(world.do(HUMAN, EditTask("T", assignee="alice", take=True))) == []
+    taken = world.do(HUMAN, EditTask("T", assignee="", take=True, reason="she is ill"))
+    told = TaskTransitioned("in-progress", "ready", "she is ill", is_taken=True)
+    assert events_of(taken) == [told, TaskEdited(reserved_for="")]
+    (_, first), _ = held().do(HUMAN, EditTask("T", assignee="", take=True)).events
+    assert first == replace(told, reason="assigned to anyone")
+
+
+@proves("TASK-ASSIGN")
+@pytest.mark.parametrize("actor", [FILE, TRUSTED_FILE])
+def test_edited_file_takes_no_work_away(actor: Actor) -> None:
+    assert held().code(actor, EditTask("T", assignee="bob", take=True)) == "not_authorized"
+
+
+@proves("TASK-DEADLINE")
+def test_deadline_is_set_and_removed() -> None:
+    world = World(task())
+    assert events_of(world.do(HUMAN, EditTask("T", deadline=NOW + 9))) == [
+        TaskEdited(deadline=NOW + 9)
+    ]
+    known = world.tasks["T"]
+    assert [known.is_overdue(now) for now in (NOW, NOW + 9, NOW + 10)] == [False, False, True]
+    assert not replace(known, status="done").is_overdue(NOW + 10)
+    assert world.do(HUMAN, EditTask("T", deadline=NOW + 9)).events == ()
+    world.do(HUMAN, EditTask("T", deadline=0))
+    assert not world.tasks["T"].is_overdue(NOW + 10)
+
+
+@proves("TASK-DEADLINE")
+def test_task_is_created_with_a_deadline() -> None:
+    world = World()
+    world.do(HUMAN, CreateTask("Mend it", "M", deadline=NOW + 9))
+    assert world.tasks["M"].deadline == NOW + 9
+    assert world.code(HUMAN, CreateTask("Mend it", deadline=-5)) == "invalid_field"
 
 
 @proves("TASK-EDIT", "ROLE-TABLE")

@@ -62,6 +62,10 @@ class WorldRead:
         """Task at an earlier version, if the test has set one."""
         return self._world.past.get((task.id, version))
 
+    def before_end(self, task: Task) -> int:
+        """Last version that the test has set."""
+        return max(version for id, version in self._world.past if id == task.id)
+
     def is_taken(self, name: str) -> bool:
         """True if any task has this name."""
         found = self.task(name)
@@ -77,6 +81,10 @@ class WorldRead:
 
     def agent(self, name: str) -> AgentRecord | None:
         return self._world.agents.get(name)
+
+    def is_known(self, name: str) -> bool:
+        """True if an agent is registered under this name; nobody has spoken here."""
+        return name in self._world.agents
 
     def handoff(self, id: str) -> Handoff | None:
         return self._world.handoffs.get(id)
@@ -263,7 +271,8 @@ def task(
 
 def lease(holder: str = "alice", fence: int = 1, *, expires_at: int = NOW + TTL) -> Lease:
     """Lease as a claim grants it."""
-    return Lease(holder, fence, TTL, expires_at - TTL, expires_at)
+    begun = expires_at - TTL
+    return Lease(holder, fence, TTL, begun, expires_at, started_at=begun, progress_at=begun)
 
 
 def held(*, review_required: bool = True, expires_at: int = NOW + TTL) -> World:

@@ -3,7 +3,7 @@
 Nothing acknowledged is lost, nothing is doubled, nothing is half done: the ledger that is found is,
 byte for byte, what an undisturbed hub had written after the last acknowledged step, or after the
 one in progress. Repeated requests get the same answers, the ledger and its views verify, the files
-agree with the store, and every notice is delivered in order.
+agree with the store, and every notification is delivered in order.
 """
 
 import shutil
@@ -47,7 +47,7 @@ class Baseline(Struct, frozen=True):
     digests: tuple[str, ...]
     """Digest of the ledger up to each position."""
     answers: tuple[Sequence[str], ...]
-    notices: tuple[str, ...]
+    notifications: tuple[str, ...]
 
 
 class ForkServer:
@@ -143,23 +143,25 @@ class HubUnderTest:
         return ended == KILLED
 
     def finish(self) -> None:
-        """Run to the end undisturbed, check everything, and compare the notices."""
+        """Run to the end undisturbed, check everything, and compare the notifications."""
         self.run(KillPlan(verify=True))
         if not self.has_ended:
             raise self._violation("the story did not come to its end")
         if (
             self._baseline is not None
             and self._job.files
-            and self.notices() != self._baseline.notices
+            and self.notifications() != self._baseline.notifications
         ):
-            raise self._violation(f"delivered: {self.notices()}, not {self._baseline.notices}")
+            raise self._violation(
+                f"delivered: {self.notifications()}, not {self._baseline.notifications}"
+            )
 
     def remove(self) -> None:
         """Remove the data directory."""
         shutil.rmtree(self.data.parent)
 
-    def notices(self) -> tuple[str, ...]:
-        """Delivered notices, in order; the last one may come again after a crash."""
+    def notifications(self) -> tuple[str, ...]:
+        """Delivered notifications, in order; the last one may come again after a crash."""
         return tuple(
             text for text, _ in groupby(s.text for s in self.reports if s.kind == "delivered")
         )
@@ -249,5 +251,5 @@ def _record_baseline(hub: HubUnderTest) -> Baseline:
         heads=(0, *(report.state.head for report in answered if report.state)),
         digests=tuple(hub.reports[-1].answers),
         answers=tuple(report.answers for report in answered),
-        notices=hub.notices(),
+        notifications=hub.notifications(),
     )

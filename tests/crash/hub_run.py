@@ -26,11 +26,10 @@ from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.request import Outcome, Request
 from dragoman.engine.subscribe import CommitHints, DirtyStreams
 from dragoman.engine.verify import check_ledger, check_stored_states
-from dragoman.notify.notice import Notice, NoticeBuilder
+from dragoman.notify.notification import Notification, NotificationBuilder
 from dragoman.services.notifier import Notifier
 from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import ManualClock, new_id
 from dragoman.system.keys import load_or_create_keys
 from dragoman.system.state_files import OutboxFiles
 from tests.crash.data_directories import valid_checkpoints
@@ -61,7 +60,7 @@ class Job(Struct, frozen=True, tag="live"):
     seed: int = 0
     store: str = ""
     files: bool = True
-    """Files, checkpoints and notices are kept up to date."""
+    """Files, checkpoints and notifications are kept up to date."""
     verify: bool = False
     """Everything is verified before the run continues, and when it ends."""
     build: Build = "ours"
@@ -118,17 +117,17 @@ class LedgerDigest:
 
 
 class RecordingTarget:
-    """Delivery target that reports every notice."""
+    """Delivery target that reports every notification."""
 
     name = "told"
 
     def __init__(self, report: Reporter) -> None:
         self._report = report
 
-    def deliver(self, notice: Notice, now: int) -> str:
-        """Report the notice."""
+    def deliver(self, notification: Notification, now: int) -> str:
+        """Report the notification."""
         del now
-        self._report(Report("delivered", text=notice.id))
+        self._report(Report("delivered", text=notification.id))
         return ""
 
 
@@ -154,7 +153,7 @@ class HubRun:
         self._notifier = Notifier(
             self.directory.hub,
             OutboxFiles(data),
-            NoticeBuilder(store, Settings().notify.statuses),
+            NotificationBuilder(store, Settings().notify.statuses),
             (RecordingTarget(self.report),),
             lambda: 0.0,
         )
@@ -229,7 +228,7 @@ class HubRun:
                 self.report(Report("wrong", text=f"step {number}, asked again, has added entries"))
 
     def _catch_up(self, stage: str) -> None:
-        """Update files, checkpoints and notices, as every command does at its end."""
+        """Update files, checkpoints and notifications, as every command does at its end."""
         if not self.job.files:
             return
         for service in (*self.directory.catch_up_services, self._notifier):

@@ -11,14 +11,14 @@ from typing import Self
 import pytest
 
 from dragoman.bootstrap.archives import restore_archive
-from dragoman.bootstrap.stores import open_store
 from dragoman.core.attempt import ClaimTask
-from dragoman.core.errors import Refusal, StoreError
+from dragoman.core.errors import Refusal
 from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.request import Committed
 from dragoman.files.archive import BACKUP, check_archive
 from dragoman.files.errors import TargetTaken
 from dragoman.ledger.entry import read_line
+from dragoman.store.postgres.migrate import drop_schema_at, schema_version_at
 from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.system.bearer_tokens import load_or_create_token
 from dragoman.system.safe_fs import SafeDisk
@@ -235,7 +235,7 @@ def test_killed_restore_leaves_none_and_next_succeeds(tmp_path: Path) -> None:
 
 
 @proves("BACKUP-KILLED", "BACKUP-REFUSED")
-def test_leftovers_of_killed_restore_in_postgresql_do_not_stop_next(
+def test_store_of_a_killed_restore_in_postgresql_is_named_and_left_to_a_person(
     tmp_path: Path, postgres_url: str
 ) -> None:
     backup = tmp_path / "hub.tar"
@@ -249,50 +249,31 @@ def test_leftovers_of_killed_restore_in_postgresql_do_not_stop_next(
     def run_import() -> None:
         restore_archive("backup", backup, data, postgres_url, no_progress)
 
-    kills = 0
+    kills = refused = 0
     for step in range(2, 200, 1 if IS_LONG else 5):
         if not run_killed_at(step, run_import):
             break
         kills += 1
         if data.exists():
             break
+        if schema_version_at(postgres_url):
+            refused += 1
+            with pytest.raises(TargetTaken, match=r"is not empty.* drop its schema"):
+                run_import()
+            drop_schema_at(postgres_url)
     assert kills > 1
+    assert refused
     with open_new_directory(data) as new:
         assert (read_lines(new), findings(new)) == (ledger, [])
-    with pytest.raises(TargetTaken, match="already has this ledger"):
-        restore_archive("backup", backup, tmp_path / "second", postgres_url, no_progress)
-    with open_new_directory(data) as new:
-        new.hub.submit(ADA, NoteTask("one", "more"))
     with pytest.raises(TargetTaken, match=r"is not empty.*stays as it is"):
         restore_archive("backup", backup, tmp_path / "second", postgres_url, no_progress)
     assert not (tmp_path / "second").exists()
-
-
-@proves("BACKUP-KILLED")
-def test_restore_killed_between_store_and_directory_is_completed(
-    tmp_path: Path, postgres_url: str
-) -> None:
-    backup, data = tmp_path / "hub.tar", tmp_path / "new"
-    with open_new_directory(tmp_path / "old") as old:
-        claim_task_with_draft(old)
-        old.archive("backup", backup, no_progress)
-        ledger = read_lines(old)
-    restore_archive("backup", backup, data, postgres_url, no_progress)
-    unfinished, record = tmp_path / ".new.restoring", (data / "restored.json").read_bytes()
-    data.rename(unfinished)
-    (unfinished / "restored.json").unlink()
-    with pytest.raises(TargetTaken, match="already has this ledger"):
-        restore_archive("backup", backup, data, postgres_url, no_progress)
-    (unfinished / "restored.json").write_bytes(record)
-
-    restore_archive("backup", backup, data, postgres_url, no_progress)
-
     with open_new_directory(data) as new:
         assert (read_lines(new), findings(new)) == (ledger, [])
 
 
 @proves("BACKUP-KILLED")
-def test_restore_failed_after_store_rename_is_completed_by_next(
+def test_failed_restore_in_postgresql_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str
 ) -> None:
     backup, data = tmp_path / "hub.tar", tmp_path / "new"
@@ -308,34 +289,9 @@ def test_restore_failed_after_store_rename_is_completed_by_next(
         disk.setattr(SafeDisk, "move", failing_move)
         with pytest.raises(OSError, match="Input/output"):
             restore_archive("backup", backup, data, postgres_url, no_progress)
-    assert not data.exists()
+    assert (data.exists(), schema_version_at(postgres_url)) == (False, 0)
 
     restore_archive("backup", backup, data, postgres_url, no_progress)
 
     with open_new_directory(data) as new:
         assert (read_lines(new), findings(new)) == (ledger, [])
-
-
-@proves("BACKUP-KILLED", "BACKUP-REFUSED")
-def test_restore_into_concurrently_created_store_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str
-) -> None:
-    backup, data = tmp_path / "hub.tar", tmp_path / "new" / "hub"
-    with open_new_directory(tmp_path / "old") as old:
-        claim_task_with_draft(old)
-        old.archive("backup", backup, no_progress)
-    sync, made = os.fsync, list[str]()
-
-    def racing_fsync(descriptor: int) -> None:
-        sync(descriptor)
-        if (data.parent / ".hub.restoring" / "restored.json").exists() and not made:
-            made.append(postgres_url)
-            open_store(postgres_url, tmp_path).close()
-
-    with monkeypatch.context() as disk:
-        disk.setattr(os, "fsync", racing_fsync)
-        with pytest.raises(StoreError):
-            restore_archive("backup", backup, data, postgres_url, no_progress)
-
-    assert made
-    assert list(data.parent.iterdir()) == []

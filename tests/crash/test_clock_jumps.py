@@ -17,8 +17,7 @@ from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.services.timers import LeaseExpiry, RetryPromotion
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import ManualClock, new_id
 from tests.crash.scenario import START
 from tests.crash.stale_writes import ADA, LEA, TTL, accepted_stale_writes, reclaim_task
 from tests.requirements import proves

@@ -19,8 +19,7 @@ from dragoman.engine.request import Outcome, Request
 from dragoman.engine.subscribe import CommitHints, follow
 from dragoman.ledger.entry import Entry
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import ManualClock, new_id
 from tests.crash.scenario import START
 from tests.crash.stale_writes import LEA, WRITES, accepted_stale_writes, reclaim_task
 from tests.requirements import proves

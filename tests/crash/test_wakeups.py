@@ -19,6 +19,7 @@ from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Assignment, OnMessage, RunExit, StreamRow, Transaction
+from dragoman.engine.queries.visibility import EntrySource
 from dragoman.engine.subscribe import CommitHints, RecentEntries
 from dragoman.ledger.entry import Entry
 from dragoman.services.dispatch.agent_run import RunPolicy
@@ -27,8 +28,7 @@ from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, D
 from dragoman.services.scheduler import GroupWorker, ServiceGroup
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http.fanout import Feed
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import ManualClock, SequentialIds
 from tests.crash.scenario import START
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HERA
@@ -112,7 +112,7 @@ def test_feed_loses_no_wakeup(is_written_here: bool) -> None:
             hub.submit(HERA, CreateTask("In between"))
 
     async def run() -> None:
-        feed = Feed(store, hints, tail, poll_interval=HOUR_S)
+        feed = Feed(EntrySource(store, {}), hints, tail, poll_interval=HOUR_S)
         store.hooks["entries"] = commit
         async with asyncio.timeout(PATIENCE_S), feed.open_waiter() as waiter:
             while feed.head < COMMITS:

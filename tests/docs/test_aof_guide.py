@@ -44,6 +44,9 @@ OF_OTHER_COMMANDS = {
     "anomaly",
     "token_not_found",
     "nothing_changed",
+    "not_expressible",
+    "question_not_found",
+    "already_answered",
 }
 """Refusals that no message of AOF/1 and no claim can meet."""
 

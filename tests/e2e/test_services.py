@@ -24,10 +24,14 @@ TIMEOUT_S = 60
 MAX_KEEPALIVES = 4
 """An idle stream sends a keepalive every 15 seconds; the test fails after so many."""
 
-RETRIED, EXPIRED, MOVED = (f"TASK-2026-02-09-{number:03}" for number in (51, 52, 53))
+RETRIED, EXPIRED, MOVED, QUIET, CHECKED = (
+    f"TASK-2026-02-09-{number:03}" for number in (51, 52, 53, 54, 55)
+)
 
 EXPECTED_EVENTS = {
     "lease-expiry": ("task.requeued", f"task:{EXPIRED}"),
+    "attempt-limits": ("attempt.quiet", f"task:{QUIET}"),
+    "checks": ("task.checked", f"task:{CHECKED}"),
     "sla": ("mail.escalated", "mail:late"),
     "waves": ("wave.bead_released", "wave:w-1"),
     "entropy": ("entropy.escalated", "turns:task-abc-123"),
@@ -42,10 +46,11 @@ SERVICES_WITHOUT_EVENTS = {
     "retry-promotion",
     "artifacts",
     "projection",
-    "file-repair",
     "artifact-cleanup",
     "checkpoint",
+    "deliverer",
     "notifier",
+    "owner-inbox",
     "search-index",
 }
 """Services whose work leaves no entry in the ledger."""
@@ -58,7 +63,7 @@ class PendingWork:
         self.program = program
         self.data = program.data
         self._prepare_time_services()
-        self._prepare_turn_services()
+        self._prepare_attempt_services()
         self._prepare_file_services()
 
     def _prepare_time_services(self) -> None:
@@ -87,11 +92,17 @@ class PendingWork:
         request = ("--to", "spawner", "--subject", "SPAWN_REQUEST", "--body", "Issue: bead-z")
         run("mail", "send", "--id", "wanted", "--as", "olga", *request)
 
-    def _prepare_turn_services(self) -> None:
+    def _prepare_attempt_services(self) -> None:
         content = {"action": "edit", "observation": "Error: no such file"}
         for index in range(3):
             self._call("saop.turn", turn(index, content=content), "developer")
         an_hour_ago = ("--now", to_rfc3339(SystemClock().now() - 3_600_000))
+        run = self.program.prepare
+        run("task", "create", "Checked", "--id", CHECKED, "--ready", "--check", "true")
+        run("task", "claim", CHECKED, "--agent", "eve")
+        run("task", "complete", CHECKED, "--agent", "eve")
+        run("task", "create", "Quiet", "--id", QUIET, "--ready", *an_hour_ago)
+        run("task", "claim", QUIET, "--agent", "eve", "--ttl", "2h", *an_hour_ago)
         self._call("saop.event", event(1, thought("without an end")), "developer", *an_hour_ago)
 
     def _prepare_file_services(self) -> None:

@@ -29,7 +29,7 @@ main()
 
 
 @proves("HUB-UP")
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_agents_get_their_grace_time_though_output_is_closed(
     program: Program, tmp_path: Path, signum: signal.Signals
 ) -> None:

@@ -26,6 +26,8 @@ STORY: list[tuple[tuple[str, ...], str]] = [
     (("task", "create", "One", "--id", "T-1", "--ready", "--json"), ""),
     (("task", "create", "Two", "--id", "T-2", "--ready", "--body-file", "-"), "The body\n"),
     (("task", "create", "Three", "--body-file", "body.md", "--json"), ""),
+    (("task", "create", "--file", "plan.toml"), ""),
+    (("task", "create", "--file", "-", "--json"), '{"title": "Five"}\n{"title": 5}'),
     (("task", "claim", "T-1", "--agent", "ada", "--session", "s-1", "--json"), ""),
     (("task", "claim", "T-1", "--agent", "ben"), ""),
     (("task", "claim", "T-1", "--agent", "ben", "--json"), ""),
@@ -47,7 +49,13 @@ STORY: list[tuple[tuple[str, ...], str]] = [
     (("call", "mail.inbox", "--as", "ben", "-"), '{"limit": 1}'),
     (("call", "mail.outbox", "{}"), ""),
     (("task", "create", "key = AKIAIOSFODNN7EXAMPLE"), ""),
+    (("task", "retry", "T-1", "T-404", "T-2"), ""),
+    (("task", "complete", "T-1", "--agent", "ada", "--notes", "done"), ""),
+    (("task", "approve", "T-1", "--json"), ""),
+    (("task", "assign", "T-2", "adda"), ""),
+    (("task", "edit", "T-2", "--priority", "high"), ""),
     (("agent", "list"), ""),
+    (("status", "--json"), ""),
     (("task", "list", "--now", "2026-02-09T12:00:00Z", "--assignee", ""), ""),
     (("events", "--limit", "3"), ""),
 ]
@@ -60,6 +68,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "body.md").write_text("From a file")
+    (folder / "plan.toml").write_text('[[tasks]]\nid = "T-4"\ntitle = "Four"\nready = true')
     (folder / "letter.json").write_text(json.dumps(LETTER))
     monkeypatch.chdir(folder)
     return folder
@@ -82,7 +91,8 @@ def test_commands_print_the_same_with_and_without_a_hub(tmp_path: Path, bytecode
     results = list[list[tuple[int, str, str]]]()
     for has_hub in (False, True):
         program = Program(tmp_path / str(has_hub) / "hub", bytecode)
-        assert program.run("init").code == 0
+        # The first start of a hub registers the owner.
+        assert program.run("agent", "add", "owner", "--role", "human", "--no-token").code == 0
         if has_hub:
             with run_hub(program):
                 told = [program.run(*args, stdin=text) for args, text in STORY]
@@ -98,6 +108,7 @@ def test_commands_print_the_same_with_and_without_a_hub(tmp_path: Path, bytecode
 def test_command_through_the_hub_imports_little(program: Program) -> None:
     commands = (
         ("task", "create", "One", "--ready"),
+        ("status",),
         ("task", "list"),
         ("task", "show", "T-1"),
         ("task", "claim", "T-1", "--agent", "ada"),
@@ -116,6 +127,8 @@ def test_command_through_the_hub_imports_little(program: Program) -> None:
                 "dragoman.surfaces",
                 "dragoman.surfaces.cli",
                 "dragoman.surfaces.cli.thin_client",
+                "dragoman.system",
+                "dragoman.system.data_search",
             }
             assert not modules & {"typing", "pathlib", "ssl", "http.client", "msgspec", "typer"}
 
@@ -165,6 +178,22 @@ def test_hub_that_dies_before_it_answers_leaves_the_outcome_unknown(
     told = result.json["detail"] if json_option else result.err
     assert "failed before it answered" in told
     assert "check its effect before you repeat it" in told
+
+
+@proves("CLI-TASK-ACTIONS")
+def test_hub_that_dies_at_an_action_on_several_tasks_leaves_their_outcome_unknown(
+    program: Program,
+) -> None:
+    for name in ("T-1", "T-2"):
+        program.prepare("task", "create", "One", "--id", name)
+    with run_hub(program):
+        pass
+    with dying_hub(program.data):
+        result = program.run("task", "move", "T-1", "ready", "--json")
+        several = program.run("task", "block", "T-1", "T-2", "--blocker", "no key")
+    assert (result.code, result.json["ok"]) == (1, False)
+    assert (several.code, several.out) == (1, "")
+    assert "check its effect before you repeat it" in several.err
 
 
 def test_hub_of_another_version_leaves_the_command_to_its_caller(program: Program) -> None:

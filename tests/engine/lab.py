@@ -21,13 +21,11 @@ from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Committed, Outcome, Request
 from dragoman.engine.subscribe import CommitHints
 from dragoman.engine.verify import Finding, check_ledger, check_stored_states
-from dragoman.ledger.checkpoint import Checkpoint
+from dragoman.ledger.checkpoint import EMPTY_TREE, Checkpoint, extend_tree, tree_root
 from dragoman.ledger.entry import read_line
-from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 from dragoman.store.memory import MemoryStore
 from dragoman.store.memory.store import Tables
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import ManualClock, SequentialIds
 
 T = TypeVar("T")
 

@@ -4,8 +4,14 @@ from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.mail import MailEvent, MailPosted, MailRead
 from dragoman.engine.ports import Changes, NewEntry, Store, StreamRow, Transaction
 from dragoman.ledger.entry import GENESIS, Line, link_hash, write_line
-from dragoman.ledger.indexes import index_row, lists_of
-from dragoman.ledger.stream_state import FOLD_VERSION, encode_state, fold, load_state
+from dragoman.ledger.stream_state import (
+    FOLD_VERSION,
+    encode_state,
+    fold,
+    index_row,
+    lists_of,
+    load_state,
+)
 
 NOW = 1_770_647_400_000
 

@@ -25,8 +25,7 @@ from dragoman.engine.auth import (
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import StreamRow
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import ManualClock, SequentialIds
 from tests.engine.lab import HUMAN, START, OpenStore
 from tests.requirements import proves
 

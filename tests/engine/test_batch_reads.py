@@ -88,7 +88,7 @@ def test_batch_reads_streams_to_be_created_in_bulk(lab: Lab) -> None:
     intents, reads = run_and_count(HUMAN, *((goal,),) * 3)
     assert reads == 2, "of streams and of names"
     results = (ReceiveResult(id, "bob", success=True) for id in intents)
-    assert run_and_count(BOB, *((one,) for one in results))[1] <= 1
+    assert run_and_count(BOB, *((one,) for one in results))[1] <= 2, "bob has not spoken before"
     tasks = [f"t{number}" for number in range(3)]
     offers = (ProposeHandoff(f"acp:{one}", "bob", package(one), id=f"h-{one}") for one in tasks)
     adopted = zip((AdoptTask("acp", one) for one in tasks), offers, strict=True)
@@ -145,7 +145,7 @@ def test_cache_is_bounded_and_keeps_the_newest_streams(
     streams_read(lab)
     for number in range(95, 100):
         lab.do(HUMAN, NoteTask(f"T{number}", "x"))
-    assert streams_read(lab) == []
+    assert set(streams_read(lab)) <= {HUMAN.stream}
     lab.do(HUMAN, NoteTask("T0", "x"))
     assert "task:T0" in streams_read(lab)
     assert all(lab.task(f"T{number}").notes == 1 for number in range(95, 100))

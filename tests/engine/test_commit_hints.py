@@ -8,8 +8,7 @@ from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.subscribe import CommitHints, DirtyStreams
 from dragoman.store.memory import MemoryStore
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import ManualClock, SequentialIds
 from tests.engine.lab import HUMAN, START
 from tests.requirements import proves
 

@@ -11,7 +11,7 @@ from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.request import Committed
 from dragoman.engine.verify import check_stored_states
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import SequentialIds
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 from tests.requirements import proves
 

@@ -9,6 +9,7 @@ from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
 from dragoman.core.base import Command
 from dragoman.core.errors import Refusal
+from dragoman.core.handoff.state import ProposeHandoff, RejectHandoff
 from dragoman.core.task_state import (
     AdoptTask,
     AliasTask,
@@ -19,7 +20,8 @@ from dragoman.core.task_state import (
     WarnTask,
 )
 from dragoman.ledger.entry import read_line
-from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, assert_accepted, code
+from tests.engine.handoffs import package
+from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, START, TTL, Lab, assert_accepted, code
 from tests.requirements import proves
 
 OBSERVER = Actor("observer", "otto")
@@ -51,6 +53,16 @@ def create_tasks(lab: Lab) -> None:
         lab.do(HUMAN, CreateTask(name, name, ready=True))
     lab.do(ALICE, ClaimTask("HELD", "alice"))
     lab.clock.advance(1_000)
+
+
+@proves("CLI-PLAN")
+def test_refusal_names_the_command_where_there_are_several(lab: Lab) -> None:
+    several = lab.ask(HUMAN, CreateTask("one", "N"), REFUSED)
+    single = lab.ask(HUMAN, REFUSED)
+
+    assert isinstance(several, Refusal)
+    assert isinstance(single, Refusal)
+    assert (several.command, single.command) == (1, None)
 
 
 @proves("CORE-ALL-OR-NONE")
@@ -163,6 +175,17 @@ def test_original_text_is_stored_with_the_refusal(lab: Lab, commands: tuple[Comm
     line = read_line(entry.line)
     assert isinstance(line.original_text, msgspec.Raw)
     assert bytes(line.original_text) == b'{"unknown":"field"}'
+
+
+@proves("LEDGER-SAID", "ACP-CLOSED-ENTRIES")
+def test_original_text_of_a_handoff_is_kept_with_it_and_not_with_the_task(lab: Lab) -> None:
+    offered = ProposeHandoff("new", "bob", package(), "h1")
+    commands = (AdoptTask("bead", "new", owner="alice"), offered)
+    lab.ask(ALICE, *commands, original_text=b'{"said":1}')
+    lab.ask(CAROL, RejectHandoff("h1", "other", "no"), original_text=b'{"said":2}')
+    lines = [read_line(entry.line) for entry in lab.store.entries(0, 20)]
+    kept = {line.stream: line.version for line in lines if line.original_text is not msgspec.UNSET}
+    assert kept == {"handoff:h1": 1, "actor:agent:carol": 1}
 
 
 @proves("LEDGER-SAID")

@@ -30,10 +30,9 @@ from dragoman.engine.queries.handoffs import (
     find_handoff,
     handoff_held_by,
     handoff_page,
-    hidden_teamspaces,
-    is_member,
     needed_artifact_hashes,
 )
+from dragoman.engine.queries.visibility import find_reader, is_member
 from dragoman.engine.schemas.handoffs import handoff_detail, handoff_summary
 from tests.engine.handoffs import (
     CHECKS,
@@ -366,9 +365,10 @@ def test_teamspace_with_members_is_closed_to_others() -> None:
         (COORDINATOR, set[str]()),
         (Actor("coordinator", "carol"), {"red", "blue"}),
     ):
-        assert hidden_teamspaces(teams, actor) == closed, actor
-    assert ids(lab, hidden_teamspaces=hidden_teamspaces(teams, BOB)) == ["h2", "h1"]
-    assert isinstance(find_handoff(lab.store, "h3", "bob", {"red"}), Refusal)
+        assert find_reader(actor, teams).hidden_teamspaces == closed, actor
+    bob = find_reader(BOB, teams)
+    assert ids(lab, reader=bob) == ["h2", "h1"]
+    assert isinstance(find_handoff(lab.store, "h3", bob), Refusal)
     named = [is_member(teams, "red", name) for name in ("alice", "carl", "bob")]
     assert named == [True, True, False]
     assert is_member(teams, "green", "anybody")

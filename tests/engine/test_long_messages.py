@@ -16,6 +16,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.operation import (
     DEFAULT_LIMITS,
+    UNREADABLE_CHARS_KEPT,
     Dialect,
     Facts,
     Fault,
@@ -23,19 +24,16 @@ from dragoman.engine.operation import (
     Operation,
     ParsedMessage,
     Plan,
+    RawMessage,
     max_message_bytes,
+    stored_text,
+    truncated_text,
     validate_shape,
 )
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.queries.agents import find_reputation
 from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.queries.intents import find_intent, list_intents
-from dragoman.engine.raw_message import (
-    UNREADABLE_CHARS_KEPT,
-    RawMessage,
-    stored_text,
-    truncated_text,
-)
 from dragoman.engine.request import Accepted, Committed, Rejected
 from dragoman.engine.router import Router
 from dragoman.engine.store_facts import StoreFacts

@@ -35,3 +35,16 @@ def test_addressees_of_an_entry_are_its_recipients() -> None:
     lab.do(HUMAN, RegisterAgent("alice"))
     lab.do(ALICE, PostMail(("bob",), "x", "y", cc=("carol",), auto_copied=("dave",)))
     assert [addressees(entry) for entry in all_entries(lab.store)] == [(), ("bob", "carol", "dave")]
+
+
+@proves("MAIL-UNKNOWN-NAME")
+def test_sender_is_told_of_recipients_that_nobody_is_known_as() -> None:
+    lab = Lab()
+    letter = PostMail(("bbo", "bob", "alice"), "lunch?", "", cc=("carla",))
+    lab.do(HUMAN, RegisterAgent("bob"))
+    warning = "nobody is known as 'bbo', 'carla': the letter waits until somebody is"
+    assert lab.do(ALICE, PostMail(("bob",), "I speak", "")).warning == ""
+    assert lab.do(ALICE, letter).warning == warning, "it is not registered itself"
+    lab.do(HUMAN, RegisterAgent("alice"))
+    assert lab.do(ALICE, letter).warning == warning
+    assert lab.do(ALICE, PostMail(("bob",), "lunch?", "")).warning == ""

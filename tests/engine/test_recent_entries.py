@@ -8,8 +8,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.subscribe import MAX_RECENT, MAX_RECENT_BYTES
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds, new_id
+from dragoman.system.clock import ManualClock, SequentialIds, new_id
 from tests.engine.lab import HUMAN, START
 from tests.requirements import proves
 

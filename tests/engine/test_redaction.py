@@ -290,3 +290,36 @@ def test_task_number_is_a_secret_only_if_known(number: str) -> None:
     assert SecretNameFinder(Redactor()).find(request, in_commands=True) is None
     known = Redactor([Secret("pin", f"09-{number}")])
     assert SecretNameFinder(known).find(request, in_commands=True) == SecretName("task", "pin")
+
+
+@proves("REDACT-REQUESTS", "REDACT-DOORS")
+@pytest.mark.parametrize(
+    "said",
+    ['["curl", "-u", "bob:txQdpkzALEkcGV8x", "https://h/x"]', "x\ncurl -u bob:txQdpkzALEkcGV8x"],
+)
+def test_escapes_of_json_hide_no_secret(said: str) -> None:
+    request = Request(
+        ALICE, (NoteTask("T", said),), "r", original_text=Raw(msgspec.json.encode({"a": said}))
+    )
+    redacted = REDACTION.redact(request)
+    assert b"txQdpkzALEkcGV8x" not in msgspec.json.encode(redacted.commands)
+    assert b"txQdpkzALEkcGV8x" not in bytes(cast(Raw, redacted.original_text))
+
+
+@proves("REDACT-REQUESTS", "REDACT-DOORS")
+@pytest.mark.parametrize(
+    ("body", "is_kept"),
+    [
+        ('{"a":"[\\"curl\\", \\"-u\\", \\"bob:txQdpkzALEkcGV8x\\"]"}', False),
+        ('{"a":"the pin is tiger-tiger-42"}', False),
+        ('{"a":"nothing of that kind"}', True),
+        ("[not JSON]", True),
+    ],
+)
+def test_secrets_in_a_text_that_is_json_are_masked(body: str, *, is_kept: bool) -> None:
+    mail = PostMail(("bob",), "password=tiger-tiger-42", body, id="m")
+    (redacted,) = REDACTION.redact(Request(ALICE, (mail,), "r")).commands
+    masked = cast(PostMail, redacted)
+    assert "tiger-tiger-42" not in masked.subject
+    assert (masked.body == body) is is_kept
+    assert "txQdpkzALEkcGV8x" not in masked.body

@@ -30,10 +30,10 @@ from dragoman.engine.operation import (
     ParsedMessage,
     Plan,
     QueryOperation,
+    RawMessage,
     always,
     validate_shape,
 )
-from dragoman.engine.raw_message import RawMessage
 from dragoman.engine.request import Accepted, Commands, Committed, Rejected, Reply
 from dragoman.engine.router import Router, needs_io
 from dragoman.engine.store_facts import StoreFacts
@@ -453,15 +453,6 @@ def test_operation_is_forwarded_while_a_hub_runs(world: RouterWorld, *, soon: bo
     assert isinstance(world.call("shout", {"words": "quiet", "task": "T"}, soon=soon), Rejected)
     assert isinstance(world.call("status", {}, soon=soon), Accepted)
     assert len(forwarded) == 3
-
-
-def test_router_may_accept_smaller_messages(world: RouterWorld) -> None:
-    facts = StoreFacts(world.lab.store, lambda _task, _ref: True)
-    narrow = Router(world.lab.hub, (SHOUT_DIALECT,), facts, max_bytes=100)
-
-    assert isinstance(narrow.send(SHOUT_MESSAGE), Accepted)
-    assert narrow.send(SHOUT_MESSAGE | {"more": "x" * 100}) is None
-    assert RawMessage(b"x" * 101, 100).is_too_large
 
 
 def test_many_callers_share_commits(world: RouterWorld) -> None:

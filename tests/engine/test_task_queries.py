@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.agent import RegisterAgent
-from dragoman.core.attempt import ClaimTask
+from dragoman.core.attempt import ClaimTask, ReportOutcome
 from dragoman.core.errors import Refusal
 from dragoman.core.task_state import AliasTask, CreateTask, MoveTask, NoteTask, Task
 from dragoman.engine.ports import StreamRow, TaskQuery
@@ -13,10 +13,13 @@ from dragoman.engine.queries import entries
 from dragoman.engine.queries.agents import names_in_role
 from dragoman.engine.queries.entries import all_entries, decode_event, stream_entries
 from dragoman.engine.queries.tasks import (
+    TaskFilter,
     TaskView,
     find_task,
     find_task_stream,
     list_tasks,
+    page_of_past_tasks,
+    page_of_tasks,
     task_as_of,
     tasks_as_of,
 )
@@ -54,6 +57,27 @@ def history_store() -> SnapshottingStore:
     return history_store
 
 
+@proves("CLI-FIND")
+def test_words_are_looked_for_in_all_texts_of_a_task(lab: Lab) -> None:
+    lab.do(HUMAN, CreateTask("Fix the Login", "T-1", body="a Token expires", ready=True))
+    lab.do(HUMAN, CreateTask("Other", "T-2", aliases=("bead:ol-1",)))
+    lab.do(ALICE, ClaimTask("T-1", "alice"))
+    lab.do(ALICE, ReportOutcome("T-1", "done", "all green", apply=True))
+
+    def found(*words: str) -> list[str]:
+        page = page_of_tasks(lab.store, TaskFilter(words=words), lab.clock.now())
+        return [view.task.id for view in page.tasks]
+
+    assert found("login", "TOKEN", "green", "alice") == ["T-1"]
+    assert found("ol-1") == ["T-2"]
+    assert found("login", "other") == []
+    assert found() == ["T-2", "T-1"]
+    lab.do(HUMAN, CreateTask("Mine", "T-3", ready=True, assignee="alice"))
+    unassigned = TaskFilter(is_unassigned=True)
+    views = page_of_tasks(lab.store, unassigned, lab.clock.now()).tasks
+    assert [view.task.id for view in views] == ["T-2"]
+
+
 @proves("ENGINE-AS-OF")
 def test_task_as_of_returns_each_task_at_every_position(history_store: SnapshottingStore) -> None:
     names = history_store.snapshots[history_store.head()]
@@ -67,6 +91,18 @@ def test_task_as_of_returns_each_task_at_every_position(history_store: Snapshott
                 assert isinstance(found, Refusal)
                 assert found.code == "task_not_found"
                 assert f"did not exist at position {position}" in found.detail
+
+
+@proves("ENGINE-AS-OF")
+def test_past_tasks_come_in_pages_the_newest_first() -> None:
+    lab = Lab()
+    names = [lab.do(HUMAN, CreateTask(title)).task for title in "abc"]
+    head = lab.store.head()
+    lab.do(HUMAN, CreateTask("later"))
+    page = page_of_past_tasks(lab.store, TaskFilter(limit=2), head, 0)
+    assert [view.task.id for view in page.tasks] == [names[2], names[1]]
+    rest = page_of_past_tasks(lab.store, TaskFilter(before=page.next, limit=2), head, 0)
+    assert ([view.task.id for view in rest.tasks], rest.next) == ([names[0]], None)
 
 
 @proves("ENGINE-AS-OF")

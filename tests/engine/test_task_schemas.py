@@ -3,20 +3,28 @@
 import json
 
 import pytest
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
+from dragoman.core.actor import HUB_ACTOR
 from dragoman.core.attempt import CheckpointTask, ClaimTask, ReportOutcome
 from dragoman.core.base import Command
+from dragoman.core.check_state import CheckResult, RecordChecks
 from dragoman.core.delegation import RequestDelegation
+from dragoman.core.errors import Refused
 from dragoman.core.task_state import CreateTask, MoveTask, UpdateTask
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.queries.tasks import TaskFilter, TaskView, find_task, page_of_tasks
-from dragoman.engine.schemas.tasks import encode, entry_resource, task_detail, task_summary
+from dragoman.engine.schemas.tasks import (
+    encode,
+    entry_resource,
+    task_detail,
+    task_summary,
+    withheld_resource,
+)
 from dragoman.store.memory import MemoryStore
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import ManualClock, SequentialIds
 from tests.engine.lab import ALICE, HUMAN, START, TTL
 from tests.requirements import proves
 
@@ -39,6 +47,8 @@ def test_minimal_task_has_nulls_and_empty_lists(hub: Hub) -> None:
     view = _view(hub, "one")
     whole = json.loads(encode(task_detail(view.task, view.lease, START)))
     assert whole.pop("body") == "text"
+    assert (whole.pop("answers"), whole.pop("feedback")) == ([], [])
+    assert (whole.pop("evidence"), whole["checks"], whole["proven"]) == (None, [], False)
     assert whole == json.loads(encode(task_summary(view.task, view.lease, START)))
     assert whole["lease"] is whole["report"] is whole["delegation"] is whole["notBefore"] is None
     assert whole["checkpoint"] is None
@@ -87,6 +97,7 @@ def test_full_task_shows_lease_report_and_delegation(hub: Hub) -> None:
         "agent": "alice",
         "session": "s1",
         "fence": 1,
+        "ttlMs": TTL,
         "expiresAt": "2026-02-09T14:35:00.000Z",
         "heartbeats": 2,
         "valid": False,
@@ -167,3 +178,35 @@ def test_checkpoint_of_an_attempt_is_shown_with_its_task(hub: Hub) -> None:
         "description": "half",
         "nextSteps": "the rest",
     }
+
+
+@proves("EVIDENCE-CHECKS")
+def test_evidence_of_a_task_has_every_result(hub: Hub) -> None:
+    hub.submit(HUMAN, CreateTask("One", id="one", ready=True, checks=("make test",)))
+    hub.submit(HUB_ACTOR, ClaimTask("one", "alice"))
+    hub.submit(HUB_ACTOR, ReportOutcome("one", "done", apply=True))
+    hub.submit(HUB_ACTOR, RecordChecks("one", 1, (CheckResult("make test", 0, duration_ms=7),)))
+
+    view = _view(hub, "one")
+    shown = task_detail(view.task, view.lease, START)
+    assert (shown.checks, shown.proven) == (("make test",), True)
+    assert shown.evidence is not None
+    (result,) = shown.evidence.results
+    assert (shown.evidence.attempt, shown.evidence.passed, result.passed) == (1, True, True)
+    assert (result.command, result.exit_code, result.problem) == ("make test", 0, None)
+
+
+@proves("ACP-TEAMSPACE")
+def test_withheld_entry_has_its_place_and_hash_and_of_a_refusal_all_but_the_message(
+    hub: Hub,
+) -> None:
+    hub.submit(HUMAN, CreateTask("One", id="one"))
+    with pytest.raises(Refused):
+        hub.submit(HUMAN, CreateTask("One", id="one"))
+    created, refused = hub.store.entries(0, 10)
+
+    hidden = withheld_resource(created)
+    assert (hidden.type, hidden.hash, hidden.withheld) == ("withheld", created.hash.hex(), True)
+    shown = withheld_resource(refused)
+    assert (shown.type, shown.withheld) == ("command.refused", True)
+    assert shown.original_text is UNSET

@@ -21,8 +21,7 @@ from dragoman.engine.verify import (
 )
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import GENESIS, Entry, line_prefix, link_hash
-from dragoman.ledger.indexes import IndexRow
-from dragoman.ledger.stream_state import FOLD_VERSION, decode_state, encode_state, replay
+from dragoman.ledger.stream_state import FOLD_VERSION, IndexRow, decode_state, encode_state, replay
 from tests.engine.lab import ALICE, HUMAN, Lab, OpenStore, checkpoint, findings
 from tests.ledger.released import play
 from tests.requirements import proves

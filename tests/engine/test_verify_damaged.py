@@ -123,7 +123,7 @@ def test_stream_head_without_a_version_is_reported(store: DamagedStore) -> None:
 
 @proves("VERIFY-HASHES")
 @pytest.mark.parametrize(
-    ("entry", "row", "streams"), [(0, 0, 11), (7, 0, 11), (7, 4, 0), (0, 4, 0)]
+    ("entry", "row", "streams"), [(0, 0, 12), (7, 0, 12), (7, 4, 0), (0, 4, 0)]
 )
 def test_streams_are_counted_where_rows_are_readable(
     store: DamagedStore, entry: int, row: int, streams: int

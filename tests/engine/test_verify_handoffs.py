@@ -10,7 +10,7 @@ from dragoman.core.handoff.state import RejectHandoff
 from dragoman.core.task_state import CreateTask
 from dragoman.engine import verify
 from dragoman.engine.verify import Finding
-from dragoman.ledger.indexes import HandoffRow
+from dragoman.ledger.stream_state import HandoffRow
 from tests.core.handoffs import offer
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, findings
 from tests.requirements import proves

@@ -74,12 +74,6 @@ class ObservableStore(SqliteStore):
         return result
 
 
-class SideCopiedStore(ObservableStore):
-    """Store whose WAL is copied back only by the thread beside the writer."""
-
-    settings = (("wal_autocheckpoint", 0),)
-
-
 class Recording(Struct):
     """Disk operations of a day, and its answers by position in them."""
 

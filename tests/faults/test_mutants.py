@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store.sqlite import connect, wal_copier
+from dragoman.store.sqlite import connect
 from dragoman.store.sqlite.apsw_types import Connection
 from tests.conformance.store.scripts import SCRIPT
 from tests.faults.power_cuts import CutChecker
-from tests.faults.recording import ObservableStore, Recording, SideCopiedStore, record
+from tests.faults.recording import ObservableStore, Recording, record
 from tests.faults.test_interrupted_commits import (
     UNSYNCED,
     check_recording,
@@ -44,21 +44,6 @@ def find_verdicts(checker: CutChecker, recording: Recording, outcomes: int = 0) 
         if violation.verdict == "lost":
             break
     return found
-
-
-def test_unsynced_wal_copy_is_detected(
-    checker: CutChecker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def open_unsynced(path: Path) -> Connection:
-        copier = connect.open_wal_copier(path)
-        copier.pragma("synchronous", "off")
-        return copier
-
-    monkeypatch.setattr(wal_copier, "_COPY_EVERY_PAGES", 5)
-    monkeypatch.setattr(wal_copier, "open_wal_copier", open_unsynced)
-    assert "lost" in find_verdicts(
-        checker, record(tmp_path, store_type=SideCopiedStore), outcomes=3
-    )
 
 
 @pytest.mark.parametrize("mutant", [SyncNormalStore, SyncOffStore])

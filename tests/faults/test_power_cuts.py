@@ -8,14 +8,12 @@ from random import Random
 
 import pytest
 
-from dragoman.store.sqlite import wal_copier
 from tests.conftest import LONG_RUN
 from tests.faults.power_cuts import SOUND, CutChecker, Violation, findings, power_cuts
 from tests.faults.recording import (
     NAME,
     ObservableStore,
     Recording,
-    SideCopiedStore,
     record,
     restore_files,
 )
@@ -54,17 +52,6 @@ def test_unsynced_writes_may_be_dropped_torn_or_reordered(
     for seed in range(FIRST_SEED, FIRST_SEED + ROUNDS):
         assert describe(checker.violations(day, outcomes, seed)) == []
     assert checker.checked > checked * ROUNDS
-
-
-@proves("POWER-CUT")
-@pytest.mark.parametrize(("pages", "checked"), [(5, 3_000), (30, 3_000)])
-def test_power_cut_while_wal_is_copied_beside_the_writer(
-    checker: CutChecker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: int, checked: int
-) -> None:
-    monkeypatch.setattr(wal_copier, "_COPY_EVERY_PAGES", pages)
-    day = record(tmp_path, store_type=SideCopiedStore)
-    assert describe(checker.violations(day, 3, FIRST_SEED)) == []
-    assert checker.checked > checked
 
 
 @proves("POWER-CUT")

@@ -55,9 +55,12 @@ class CrashingDisk:
         return counted
 
 
-def render(entry: Entry, aof_id_of: Callable[[str], str]) -> list[bytes]:
+def render(
+    entry: Entry, aof_id_of: Callable[[str], str], task_of: Callable[[Entry], str]
+) -> list[bytes]:
     """Render two event lines for each entry of a task: enough to see what is written, and how
     often."""
+    del task_of
     kind, _, name = entry.stream.partition(":")
     if kind != "task":
         return []

@@ -14,7 +14,7 @@ import pytest
 
 from dragoman.engine.ports import ArtifactMismatch, ExpectedArtifact, StoredArtifact
 from dragoman.files.artifacts import FileArtifactStore
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import SequentialIds
 from dragoman.system.safe_fs import FileStat, SafeDisk
 from tests.requirements import proves
 
@@ -111,6 +111,15 @@ def test_teamspace_has_its_own_root(folders: ArtifactFolders) -> None:
         "nothing",
         "a/b",
         "a\\b",
+        *("..", "../", "../..", "sub/..", "sub/../..", "..//secret", "./../secret", "..\\secret"),
+        *("...", "....//secret", "../../../../../../../../etc/passwd", "a/..", "a/../../secret"),
+        *("//etc/passwd", "///", "/dev/zero", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"),
+        *("/proc/self/root/etc/passwd", "/proc/1/environ", "/sys/kernel/notes"),
+        *("~/a", "~root/.ssh/id_rsa", "$HOME/a", "${HOME}/a", "`pwd`/a", "$(pwd)/a"),
+        *("%2e%2e/secret", "..%2fsecret", "..%252fsecret", "%00", "file:///etc/passwd", "file:a"),
+        *("C:\\a", "C:a", "a:stream", "\\\\host\\share\\a", "a\n", "\na", " a", "a ", "a\t"),
+        *("a\u202e", "\uff0e\uff0e/secret", "\u2025/secret", "sub\x00/../secret", "a\u2215b"),
+        *("x/" * 200, "a" * 5_000, "../" * 1_000 + "etc/passwd", "-rf", "*", "?", "[a]", "{a,b}"),
     ],
 )
 def test_unresolvable_path_is_missing(folders: ArtifactFolders, path: str) -> None:

@@ -31,7 +31,7 @@ from dragoman.files.archive import (
 )
 from dragoman.files.errors import BadArchive, TargetTaken
 from dragoman.files.restore import RestoreTools, restore_archive
-from dragoman.ledger.tree import EMPTY_TREE, extend_tree
+from dragoman.ledger.checkpoint import EMPTY_TREE, extend_tree
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.checkpoint_file import CheckpointFile
 from dragoman.system.keys import load_or_create_keys
@@ -78,15 +78,8 @@ class MemoryTarget:
     def open(self, building: Path, ledger: str) -> Store:
         return self._open_store(building, ledger)
 
-    def has_ledger(self, ledger: str, head: int) -> bool:
-        del ledger, head
-        return False
-
-    def commit(self) -> None:
-        """Nothing is staged."""
-
     def discard(self) -> None:
-        """Nothing is staged."""
+        """Nothing is kept."""
 
 
 def make_tools(open_store: OpenTarget, now: int = START) -> RestoreTools:

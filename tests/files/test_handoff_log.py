@@ -2,7 +2,6 @@
 
 import json
 import os
-from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -19,11 +18,6 @@ from dragoman.core.handoff.state import (
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.files.artifacts import FileArtifactStore
-from dragoman.files.handoff_verification import (
-    check_handoff,
-)
-from dragoman.files.layout import artifact_path
 from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.safe_text import HARMFUL
 from tests.engine.handoffs import (
@@ -35,7 +29,6 @@ from tests.engine.handoffs import (
     make,
     offer,
     package,
-    state,
 )
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN
 from tests.files.lab import CrashingDisk, FilesLab, Killed, read_tree
@@ -482,32 +475,3 @@ def test_many_handoffs_exceed_the_cache(tmp_path: Path) -> None:
     lab.catch_up()
     assert read_lines(lab)[-1]["handoff_id"] == "h0"
     assert lab.differences() == []
-
-
-def run_checks(lab: FilesLab, id: str = "h1") -> dict[str, bool]:
-    """Results of the checks of a handoff."""
-    artifacts = FileArtifactStore(lab.data, SafeDisk, iter("abc").__next__)
-    found = check_handoff(lab.store, SafeDisk(lab.data), artifacts, state(lab, id))
-    return {check.check: check.ok for check in found}
-
-
-@proves("ACP-CLI")
-def test_handoff_checks_report_each_damage(tmp_path: Path) -> None:
-    lab = FilesLab(tmp_path)
-    make(lab)
-    offer(lab)
-    digest = sha256(b"what happened").hexdigest()
-    accept(lab, artifacts={"log": digest})
-    copy = tmp_path / artifact_path(digest)
-    copy.parent.mkdir(parents=True)
-    copy.write_bytes(b"what happened")
-    lab.catch_up()
-    names = ("entries", "package_hash", "audit", "artifact")
-    assert run_checks(lab) == dict.fromkeys(names, True)
-    copy.write_bytes(b"something else")
-    assert run_checks(lab) == dict.fromkeys(names, True) | {"artifact": False}
-    copy.unlink()
-    (tmp_path / LOG).write_bytes(b"")
-    assert run_checks(lab) == dict.fromkeys(names, True) | {"artifact": False, "audit": False}
-    lab.do(BOB, RejectHandoff("h1", "other", "busy"))
-    assert run_checks(lab)["artifact"], "the copy of a rejected handoff may be gone"

@@ -15,7 +15,8 @@ from dragoman.core.actor import HUB_ACTOR
 from dragoman.core.attempt import EndAttempt, ExpireLease, RenewLease, ReportOutcome
 from dragoman.core.delegation import RequestDelegation
 from dragoman.core.intent.state import DelegateIntent
-from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, UpdateTask
+from dragoman.core.question_state import AnswerQuestion, AskQuestion
+from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, SendBackTask, UpdateTask
 from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
 from dragoman.files import projector
 from dragoman.files.layout import has_mtime_stamp, mtime_stamp
@@ -57,6 +58,35 @@ def run_full_task(lab: FilesLab) -> str:
     lab.do(ALICE, EndAttempt(task))
     lab.do(HUMAN, MoveTask(task, "done"))
     return task
+
+
+@proves("BRIEFING", "FILES-TASK-FILE")
+def test_task_file_has_the_briefing_of_the_next_attempt(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create(body="Paint it.\n## Briefing\nof the body")
+    lab.claim_only(task)
+    lab.do(ALICE, AskQuestion(task, "red or <b>blue</b>?"))
+    lab.do(HUMAN, AnswerQuestion(task, "blue\n## Work Log\n- forged"))
+    lab.do(ALICE, ReportOutcome(task, "partial", "one half is dry"))
+    lab.do(ALICE, EndAttempt(task))
+    lab.do(HUMAN, SendBackTask(task, "both halves"))
+    lab.catch_up()
+    text = lab.path("ready", task).read_text()
+    briefing = text.partition("\n## Briefing\n")[2].partition("\n## Work Log\n")[0]
+    assert "### Answered questions\n" in briefing
+    assert "> red or &lt;b>blue&lt;/b>?\n" in briefing
+    assert "> blue\n> ## Work Log\n> - forged\n" in briefing
+    assert "> both halves\n" in briefing
+    assert "reported partial" in briefing
+    file = parse_task_file(text.encode())
+    assert file.body == "Paint it.\n## Briefing\nof the body"
+    lab.edit("ready", task, "Paint it.", "Paint all of it.")
+    assert lab.scan() == 1
+    assert lab.task(task).body.startswith("Paint all of it.")
+    lab.edit("ready", task, "> both halves", "> one half will do")
+    lab.scan()
+    reasons = "".join(path.read_text() for path in lab.data.glob("tasks/*/*.reason.txt"))
+    assert "the briefing is no field of a task, or is written by the hub" in reasons
 
 
 @proves("FILES-PROJECTION")

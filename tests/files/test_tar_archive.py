@@ -78,12 +78,12 @@ class RacingDisk(SafeDisk):
         self._top, self._moves = root, moves
 
     @contextmanager
-    def lock_to_read(self, path: str) -> Generator[None]:
+    def lock(self, path: str) -> Generator[None]:
         self.locks_taken += 1
         old, new = self._moves.get(self.locks_taken, ("", ""))
         if (self._top / old).exists() and old:
             (self._top / old).rename(self._top / new)
-        with super().lock_to_read(path):
+        with super().lock(path):
             yield
 
 

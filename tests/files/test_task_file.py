@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from dragoman.core.base import Priority, Status
+from dragoman.engine.schemas.briefing import quote
 from dragoman.files.errors import BadFile
 from dragoman.files.task_file import (
     EditedFile,
@@ -79,6 +80,9 @@ FILES = st.builds(
     aliases=st.lists(NAMES.map("bead:{}".format), max_size=3).map(tuple),
     primary_id=st.one_of(st.just(""), NAMES),
     body=TEXTS,
+    briefing=st.lists(st.tuples(st.just("The last attempt"), TEXTS.map(quote)), max_size=2).map(
+        tuple
+    ),
     log=st.lists(
         st.builds(
             LogEntry,
@@ -129,6 +133,7 @@ def test_text_adds_no_line_and_no_control_character(file: TaskFile) -> None:
     assert sum(line.startswith("status:") for line in head.splitlines()) == 1
     lines = data.split("\n")
     assert lines.count("## Work Log") == bool(file.log)
+    assert lines.count("## Briefing") == bool(file.briefing)
 
 
 NOT_IN_YAML = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -334,6 +339,7 @@ def test_error_names_malformed_field(old: str, new: str, problem: str) -> None:
         ("metadata:", "aliases:\n  - x\nmetadata:", "aliases"),
         ("metadata:", "colour: red\nmetadata:", "colour"),
         ("\n---\n\n", "\n---\n\n## Work Log\nmore", "the work log"),
+        ("\n---\n\n", "\n---\n\n## Briefing\nmore", "the briefing"),
     ],
 )
 def test_part_of_the_hub_is_told_apart(old: str, new: str, name: str) -> None:

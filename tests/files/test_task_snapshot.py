@@ -255,3 +255,14 @@ def test_json_document_round_trips_any_text(text: str, items: list[str]) -> None
 def test_handoff_page_items_begin_no_markdown_block(item: str, shown: str) -> None:
     page = render_delegation_page(replace(DELEGATION, constraints=(item,))).decode()
     assert page.splitlines()[-1] == shown
+
+
+@proves("DIALECTS-MEET")
+def test_result_of_another_dialect_has_an_outcome_and_notes_of_aof() -> None:
+    failed = json.loads(render_result(TASK, Report(1, "ada", "failed", STARTED, "no disk")))
+    assert (failed["outcome"], failed["blockers"]) == ("blocked", ["no disk"])
+    silent = json.loads(render_result(TASK, Report(1, "ada", "failed", STARTED)))
+    assert silent["blockers"] == ["failed"]
+    report = Report(1, "ada", "done", STARTED, details={"output": {"pages": 3}})
+    done = json.loads(render_result(TASK, report))
+    assert (done["outcome"], done["notes"]) == ("done", '{"pages": 3}')

@@ -20,9 +20,8 @@ from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.services.timers import LeaseExpiry, RetryPromotion
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import ManualClock
+from dragoman.system.clock import ManualClock, new_id
 from dragoman.system.hub_lock import HubLock, find_lock_holder
-from dragoman.system.ids import new_id
 from dragoman.testing.hand_hub import HandHub, hand_hub
 from tests.crash.scenario import START
 from tests.crash.stale_writes import ADA, LEA, TTL, accepted_stale_writes, reclaim_task
@@ -43,7 +42,7 @@ from dragoman.engine.hub import Hub
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock
 from dragoman.system.hub_lock import HubLock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from tests.crash.stale_writes import ADA
 from tests.crash.scenario import START
 data = Path(sys.argv[1])
@@ -64,7 +63,7 @@ from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import ManualClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from tests.crash.scenario import START
 store = SqliteStore.open(Path(sys.argv[1]), new_id)
 hub = Hub(Engine(store, ManualClock(START), bytes(32)), new_id)

@@ -34,9 +34,8 @@ from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.migrate import MIGRATIONS
 from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.system.clock import ManualClock
+from dragoman.system.clock import ManualClock, new_id
 from dragoman.system.hub_lock import HubLock
-from dragoman.system.ids import new_id
 from tests.conformance.store.changes import begin_stream, make_entry, make_row
 from tests.crash.data_directories import valid_checkpoints
 from tests.crash.scenario import START

@@ -30,11 +30,13 @@ from dragoman.core.attempt import (
     ClaimTask,
     EndAttempt,
     ExpireLease,
+    FlagAttempt,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
 )
 from dragoman.core.base import Command
+from dragoman.core.check_state import CheckResult, RecordChecks
 from dragoman.core.delegation import (
     AcceptDelegation,
     EscalateDelegation,
@@ -60,6 +62,8 @@ from dragoman.core.ids import handoff_stream
 from dragoman.core.intent.candidate import Candidate, Policy, ScoreParts
 from dragoman.core.intent.state import DelegateIntent, ExpireRequest, ReceiveResult, UpdateIntent
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
+from dragoman.core.presence import ReportPresence
+from dragoman.core.question_state import AnswerQuestion, AskQuestion, WithdrawQuestion
 from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from dragoman.core.task_state import (
     AdoptTask,
@@ -70,6 +74,8 @@ from dragoman.core.task_state import (
     MoveTask,
     NoteTask,
     RewindTask,
+    SendBackTask,
+    UnlinkTask,
     UpdateTask,
     WarnTask,
 )
@@ -89,8 +95,7 @@ from dragoman.engine.request import Outcome
 from dragoman.ledger.entry import Entry
 from dragoman.ledger.stream_state import decode_state, replay
 from dragoman.store.memory import MemoryStore
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import ManualClock, SequentialIds
 
 START = 1_770_670_500_000
 """2026-02-09T20:55:00.000Z."""
@@ -366,6 +371,16 @@ def play_pauses(store: Store) -> None:
     ask(HERA, PauseAgent("bob"))
 
 
+def play_presence(store: Store) -> None:
+    """Run sessions of agents that wait, go on and end."""
+    ask = Play(store).ask
+    ask(HERA, RegisterAgent("alice"))
+    ask(ALICE, ReportPresence("alice", "s-1", "waiting", "Run the tests?"))
+    ask(ALICE, ReportPresence("alice", "s-2", "working"))
+    ask(ALICE, ReportPresence("alice", "s-1", "idle"))
+    ask(ALICE, ReportPresence("alice", "s-2", "ended"))
+
+
 def play_dispatch(store: Store) -> None:
     """Run a claim for another agent: it is recorded, and its maker cannot approve the work."""
     ask = Play(store).ask
@@ -423,6 +438,18 @@ def play_overdue(store: Store) -> None:
     ask(CAROL, AcceptHandoff("H-1", _hash(store, "H-1"), ("schema",)))
     ask(CAROL, ActivateHandoff("H-1"))
     ask(HERA, RewindTask("T-1", 2, reason="a wrong turn"))
+
+
+def play_attempts(store: Store) -> None:
+    """Run an attempt without progress: flagged, escalated, and ended because it takes too long."""
+    play = Play(store)
+    ask = play.ask
+    ask(HERA, CreateTask("Silent work", "T-1", ready=True))
+    ask(ALICE, ClaimTask("T-1", "alice"))
+    play.clock.advance(60_000)
+    ask(HUB_ACTOR, FlagAttempt("T-1", 1_000))
+    ask(HUB_ACTOR, FlagAttempt("T-1", 1_000, 2_000))
+    ask(HUB_ACTOR, ExpireLease("T-1", max_ms=3_000))
 
 
 def handoff_package(task: str) -> dict[str, Any]:
@@ -527,8 +554,63 @@ def play_reviews(store: Store) -> None:
         ask(Actor("agent", name), shown)
 
 
+def play_questions(store: Store) -> None:
+    """Run questions: asked, answered, withdrawn, by letter and by a report; and a review."""
+    ask = Play(store).ask
+    ask(HERA, CreateTask("One", "one", ready=True))
+    ask(ALICE, ClaimTask("one", "alice"))
+    ask(ALICE, AskQuestion("one", "Which port?"))
+    ask(ALICE, AskQuestion("one", "Which host?"))
+    ask(ALICE, WithdrawQuestion("one", "q2"))
+    ask(HERA, AnswerQuestion("one", "8080"))
+    letter = PostMail(("bob@laptop",), "HELP_REQUEST", "Which key?", "HELP_REQUEST", "m-1")
+    ask(
+        ALICE,
+        replace(letter, bead="one", answer_wanted=True, due_in_ms=2_000),
+        effect=(AskQuestion("one", "Which key?", by_letter=True, mail="m-1"),),
+    )
+    answer = PostMail(("alice",), "HELP_RESPONSE", "The blue one.", reply_to="m-1")
+    ask(BOB, answer, AnswerMail("m-1", text="The blue one."))
+    ask(ALICE, ReportOutcome("one", "blocked", blockers=("no door",), apply=True))
+    ask(HERA, AnswerQuestion("one", "There is one now."))
+    ask(ALICE, ClaimTask("one", "alice"))
+    ask(ALICE, ReportOutcome("one", "done", apply=True))
+    ask(HERA, SendBackTask("one", "The door is open."))
+    ask(ALICE, AskQuestion("one", "Which door?"))
+    ask(HERA, MoveTask("one", "cancelled"))
+
+
 def _event(number: int) -> str:
     return f"01890a5d-ac96-774b-bcce-{number:012x}"
+
+
+def play_edits(store: Store) -> None:
+    """Assign held work, change deadlines and dependencies, reopen what has ended."""
+    ask = Play(store).ask
+    ask(HERA, CreateTask("One", "one", ready=True, deadline=START + 60_000))
+    ask(HERA, CreateTask("Two", "two", ready=True, blocked_by=("one",)))
+    ask(HERA, UnlinkTask("two", "one"))
+    ask(HERA, EditTask("two", deadline=START + 90_000))
+    ask(HERA, EditTask("two", deadline=0))
+    ask(ALICE, ClaimTask("two", "alice"))
+    ask(HERA, EditTask("two", assignee="carol", take=True, reason="she knows it"))
+    ask(HERA, MoveTask("one", "cancelled"))
+    ask(HERA, RewindTask("one", 0, reason="needed after all"))
+
+
+def play_checks(store: Store) -> None:
+    """Run checks: of a task and of an agent, failed, passed, and taken away."""
+    ask = Play(store).ask
+    ask(HERA, CreateTask("One", "one", ready=True, review_required=False, checks=("make test",)))
+    ask(HUB_ACTOR, ClaimTask("one", "alice", checks=("make lint",)))
+    ask(ALICE, ReportOutcome("one", "done", apply=True))
+    failed = CheckResult("make test", 2, "", 70, "ab" * 32, "no rule")
+    ask(HUB_ACTOR, RecordChecks("one", 1, (failed,)))
+    ask(ALICE, ClaimTask("one", "alice"))
+    ask(ALICE, ReportOutcome("one", "done", apply=True))
+    ask(HUB_ACTOR, RecordChecks("one", 2, (CheckResult("make test", 0),)))
+    ask(HERA, CreateTask("Two", "two", checks=("true",)))
+    ask(HERA, EditTask("two", checks=()))
 
 
 SCRIPTS: dict[str, Callable[[Store], None]] = {
@@ -537,6 +619,7 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "credentials": play_credentials,
     "waves": play_waves,
     "pauses": play_pauses,
+    "presence": play_presence,
     "dispatch": play_dispatch,
     "letters": play_letters,
     "traces": play_traces,
@@ -544,6 +627,10 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "reviews": play_reviews,
     "overdue": play_overdue,
     "handoffs": play_handoffs,
+    "attempts": play_attempts,
+    "questions": play_questions,
+    "edits": play_edits,
+    "checks": play_checks,
 }
 """Name of a golden ledger -> script that writes it."""
 

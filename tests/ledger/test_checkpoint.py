@@ -12,16 +12,18 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import FAULTS
 from dragoman.ledger.checkpoint import (
+    EMPTY_TREE,
     BadCheckpoint,
     Checkpoint,
     checkpoint_tree,
+    extend_tree,
     key_id,
     make_checkpoint,
     read_checkpoint,
     read_checkpoint_lines,
     sign_checkpoint,
+    tree_root,
 )
-from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 from tests.requirements import proves
 
 pytestmark = proves("LEDGER-CHECKPOINT")

@@ -13,7 +13,7 @@ from dragoman.core.handoff.state import (
     HandoffStatus,
     RejectHandoff,
 )
-from dragoman.ledger.indexes import HandoffRow, handoff_row, order_handoff_rows
+from dragoman.ledger.stream_state import HandoffRow, handoff_row, order_handoff_rows
 from tests.core.handoffs import activated, again, at, handoff, offered
 from tests.core.world import BOB, HUB, NOW, World, held
 from tests.requirements import proves

@@ -3,7 +3,7 @@
 from dragoman.core.task_state import TaskNoted
 from dragoman.core.trace import TraceRecorded, TurnRecorded
 from dragoman.ledger.entry import transition_id
-from dragoman.ledger.indexes import LogRow, log_row, parse_log_key
+from dragoman.ledger.stream_state import LogRow, log_row, parse_log_key
 from tests.requirements import proves
 
 pytestmark = proves("SAOP-TABLES")

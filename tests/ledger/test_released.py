@@ -12,17 +12,19 @@ from dragoman.core.base import Event
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.engine.ports import Changes, NewEntry, NewLogRow, StreamRow, Transaction
 from dragoman.engine.verify import check_ledger, check_stored_states
-from dragoman.ledger.checkpoint import Checkpoint
+from dragoman.ledger.checkpoint import EMPTY_TREE, Checkpoint, extend_tree, tree_root
 from dragoman.ledger.entry import CODEC, read_line
-from dragoman.ledger.indexes import (
+from dragoman.ledger.stream_state import (
+    FOLD_VERSION,
     aliases_bound_by,
+    decode_state,
+    encode_state,
     index_row,
     lists_of,
     log_row,
     order_handoff_rows,
+    replay,
 )
-from dragoman.ledger.stream_state import FOLD_VERSION, decode_state, encode_state, replay
-from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 from dragoman.store.memory import MemoryStore
 from tests.ledger.released import (
     SCRIPTS,
@@ -46,6 +48,7 @@ ROOTS = {
     "credentials": "08ccd639661f9ee3c82a8226fae8e09bde6431d9164f098b3f8eeba8dc3e3846",
     "waves": "298d3d98ec1e4e4aedfaf63ee52485d7ed50ce835bc719bcd86cc9e9331d7c42",
     "pauses": "dcc94e4dd5ecbad3c4d1ce991253bd4d2174f2b7e6c4cc5bba9e3892f07292aa",
+    "presence": "6d353753bfa2ad7c519dba8263a6d0b6b9aaa042540b9417372d7b44d4466f53",
     "dispatch": "7f358f22f12fb2d82fe9b6551cbb09fa82009a81d233006338438efd62f62ef8",
     "letters": "54c387accedcd8922764c717616d948caa842a2f17b254cc7ab9dc4d40130db3",
     "traces": "fa0f9b517f8d3301def48b4138a4d5ddbe578178156b17bbf8bd2b3b7c40e0de",
@@ -53,6 +56,10 @@ ROOTS = {
     "reviews": "886c0278b50f5f7839621be14902ebf35fddaa67f4e8cf978cf20225293c11f9",
     "overdue": "10c0dc7e5249a9f6cd7fb1f5f8f659750b37033b6a65cc16e322d5f99923d17c",
     "handoffs": "cce5d820f18d8e5da6bd10a272bf54a50aac232b6295b7d0c18448b5529ed508",
+    "attempts": "74084aa30d11121a79eaa1bdc13cbeead62654b3bf840810f581db4cdbdfd734",
+    "questions": "142abe099301369a102135b310559187c70a509881927c5b982bf1813fbfb200",
+    "edits": "6c8ad008245d58a4d41ba4b860dea87e4021e75af3d63408c271a92e08dd48ec",
+    "checks": "555e9406b52a7847e412cd5732e1412ffef21cf42517680e209e706e536b51e7",
 }
 """Merkle root of each golden ledger (RFC 9162)."""
 

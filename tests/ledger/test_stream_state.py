@@ -29,15 +29,19 @@ from dragoman.core.mail import (
 )
 from dragoman.core.task_state import Delegation, Task, TaskAliased, TaskCreated, TaskNoted
 from dragoman.ledger.entry import WRITTEN_AS, Line, write_line
-from dragoman.ledger.indexes import IndexRow, aliases_bound_by, index_row, lists_of, split_alias
 from dragoman.ledger.stream_state import (
     FOLD_VERSION,
+    IndexRow,
     State,
+    aliases_bound_by,
     decode_state,
     encode_state,
     fold,
+    index_row,
+    lists_of,
     load_state,
     replay,
+    split_alias,
 )
 from tests.requirements import proves
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.ledger.tree import EMPTY_TREE, Tree, extend_tree, tree_root
+from dragoman.ledger.checkpoint import EMPTY_TREE, Tree, extend_tree, tree_root
 from tests.requirements import proves
 
 pytestmark = proves("LEDGER-TREE")

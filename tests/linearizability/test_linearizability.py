@@ -24,8 +24,7 @@ from dragoman.engine.request import Outcome
 from dragoman.store.memory import MemoryStore
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import ManualClock, new_id
 from tests.conftest import LONG_RUN
 from tests.linearizability.checker import MAX_OPERATIONS, Model, Operation, explains
 from tests.linearizability.clients import CLIENTS, TASKS, Submit, Window

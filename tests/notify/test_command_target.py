@@ -1,4 +1,4 @@
-"""Command target: notice on standard input, a minimal environment, and no secret."""
+"""Command target: notification on standard input, a minimal environment, and no secret."""
 
 import sys
 from functools import partial
@@ -9,14 +9,14 @@ import pytest
 
 from dragoman.core.errors import SettingsError
 from dragoman.notify.command_target import CommandTarget
-from dragoman.notify.notice import Notice
+from dragoman.notify.notification import Notification
 from dragoman.system.process import Timeouts, run_program
 from tests.engine.lab import START
 from tests.requirements import proves
 
 pytestmark = proves("NOTIFY-COMMAND")
 
-NOTICE = Notice("lab:7", "TASK-2026-02-09-001", b'{"to":"done"}')
+NOTIFICATION = Notification("lab:7", "TASK-2026-02-09-001", b'{"to":"done"}')
 ENVIRON = {
     "PATH": "/usr/bin:/bin",
     "LC_ALL": "C",
@@ -37,16 +37,16 @@ def command(folder: Path, *words: str, seconds: float = 20.0) -> CommandTarget:
 
 
 @proves("NOTIFY-SECRETS")
-def test_command_gets_the_notice_on_stdin_and_a_minimal_environment(tmp_path: Path) -> None:
+def test_command_gets_the_notification_on_stdin_and_a_minimal_environment(tmp_path: Path) -> None:
     words = (sys.executable, "-c", RECORDER, "a;b", "$HOME")
-    assert command(tmp_path, *words).deliver(NOTICE, START) == ""
+    assert command(tmp_path, *words).deliver(NOTIFICATION, START) == ""
     seen = msgspec.json.decode((tmp_path / "seen").read_bytes())
     assert seen["in"] == '{"to":"done"}'
     assert seen["argv"] == ["a;b", "$HOME"]
     assert seen["env"] == {
         "PATH": "/usr/bin:/bin",
         "LC_ALL": "C",
-        "DRAGOMAN_NOTICE_ID": "lab:7",
+        "DRAGOMAN_NOTIFICATION_ID": "lab:7",
         "DRAGOMAN_TASK_ID": "TASK-2026-02-09-001",
     }
 
@@ -64,18 +64,18 @@ def test_command_gets_the_notice_on_stdin_and_a_minimal_environment(tmp_path: Pa
 def test_failure_gives_exit_code_and_last_line_of_stderr(
     tmp_path: Path, script: str, problem: str
 ) -> None:
-    assert command(tmp_path, "sh", "-c", script).deliver(NOTICE, START) == problem
+    assert command(tmp_path, "sh", "-c", script).deliver(NOTIFICATION, START) == problem
 
 
 @proves("NOTIFY-NOT-IN-THE-WAY")
 @pytest.mark.parametrize("script", ["exec yes", "trap '' TERM; while :; do :; done"])
 def test_command_that_does_not_end_times_out(tmp_path: Path, script: str) -> None:
-    problem = command(tmp_path, "sh", "-c", script, seconds=0.3).deliver(NOTICE, START)
+    problem = command(tmp_path, "sh", "-c", script, seconds=0.3).deliver(NOTIFICATION, START)
     assert problem == "sh: it had not ended after 0.3 s"
 
 
 def test_missing_command_is_a_failure(tmp_path: Path) -> None:
-    problem = command(tmp_path, "no-such-program").deliver(NOTICE, START)
+    problem = command(tmp_path, "no-such-program").deliver(NOTIFICATION, START)
     assert problem == "no-such-program: No such file or directory"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from docs.generate import DOCS
 from dragoman.core.backoff import backoff_delay
-from dragoman.notify.notice import Notice
+from dragoman.notify.notification import Notification
 from dragoman.notify.webhook import WebhookTarget
 from dragoman.services.notifier import MAX_TRIES, RETRY_BACKOFF
 from tests.engine.lab import START
@@ -27,7 +27,7 @@ def test_verification_example_accepts_only_valid_signatures() -> None:
         sent.append((dict(headers), body))
         return 204
 
-    WebhookTarget(SECRET, post).deliver(Notice("lab:7", "TASK-2026-02-09-001", b"{}"), START)
+    WebhookTarget(SECRET, post).deliver(Notification("lab:7", "TASK-2026-02-09-001", b"{}"), START)
     ((headers, body),) = sent
     assert namespace["is_ours"](SECRET.encode(), headers, body)
     assert not namespace["is_ours"](SECRET.encode(), headers, body + b" ")

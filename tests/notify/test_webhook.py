@@ -8,8 +8,8 @@ from hashlib import sha256
 import pytest
 
 from dragoman.core.errors import SettingsError
-from dragoman.notify.notice import Notice
-from dragoman.notify.webhook import WebhookTarget, sign_notice
+from dragoman.notify.notification import Notification
+from dragoman.notify.webhook import WebhookTarget, sign_notification
 from dragoman.system.http_client import SafeHttpClient
 from tests.engine.lab import START
 from tests.notify.receiver import Receiver, hang, receiving, status
@@ -18,7 +18,7 @@ from tests.requirements import proves
 pytestmark = proves("NOTIFY-WEBHOOK")
 
 SECRET = "s3cr3t-of-the-test"
-NOTICE = Notice("lab:7", "TASK-2026-02-09-001", b'{"to":"done"}')
+NOTIFICATION = Notification("lab:7", "TASK-2026-02-09-001", b'{"to":"done"}')
 
 
 @pytest.fixture
@@ -36,9 +36,9 @@ def webhook(receiver: Receiver, *allowed: str) -> WebhookTarget:
 
 
 def test_signature_headers_can_be_verified_by_the_receiver(receiver: Receiver) -> None:
-    assert webhook(receiver, "127.0.0.1").deliver(NOTICE, START) == ""
+    assert webhook(receiver, "127.0.0.1").deliver(NOTIFICATION, START) == ""
     (request,) = receiver.requests
-    assert request.body == NOTICE.body
+    assert request.body == NOTIFICATION.body
     assert request.headers["content-type"] == "application/json"
     assert request.headers["webhook-id"] == "lab:7"
     assert request.headers["webhook-timestamp"] == "1770647400"
@@ -53,7 +53,7 @@ def test_signature_matches_the_example_of_the_standard() -> None:
     key = b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     body = b'{"test": 2432232314}'
     assert (
-        sign_notice(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", body)
+        sign_notification(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", body)
         == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
     )
 
@@ -61,21 +61,21 @@ def test_signature_matches_the_example_of_the_standard() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        sign_notice(b"l" * 16, "lab:7", "1", b"{}"),
-        sign_notice(b"k" * 16, "lab:8", "1", b"{}"),
-        sign_notice(b"k" * 16, "lab:7", "2", b"{}"),
-        sign_notice(b"k" * 16, "lab:7", "1", b"[]"),
+        sign_notification(b"l" * 16, "lab:7", "1", b"{}"),
+        sign_notification(b"k" * 16, "lab:8", "1", b"{}"),
+        sign_notification(b"k" * 16, "lab:7", "2", b"{}"),
+        sign_notification(b"k" * 16, "lab:7", "1", b"[]"),
     ],
     ids=["key", "id", "time", "body"],
 )
 def test_signature_covers_key_id_time_and_body(changed: str) -> None:
-    assert changed != sign_notice(b"k" * 16, "lab:7", "1", b"{}")
+    assert changed != sign_notification(b"k" * 16, "lab:7", "1", b"{}")
 
 
 @pytest.mark.parametrize("code", [200, 201, 202, 204])
 def test_any_2xx_counts_as_delivered(receiver: Receiver, code: int) -> None:
     receiver.answers = [status(code)]
-    assert webhook(receiver, "127.0.0.1").deliver(NOTICE, START) == ""
+    assert webhook(receiver, "127.0.0.1").deliver(NOTIFICATION, START) == ""
 
 
 @pytest.mark.parametrize(
@@ -83,17 +83,17 @@ def test_any_2xx_counts_as_delivered(receiver: Receiver, code: int) -> None:
 )
 def test_any_other_status_is_a_failure(receiver: Receiver, code: int, words: str) -> None:
     receiver.answers = [status(code, "Location: http://127.0.0.1/")]
-    assert words in webhook(receiver, "127.0.0.1").deliver(NOTICE, START)
+    assert words in webhook(receiver, "127.0.0.1").deliver(NOTIFICATION, START)
 
 
 @proves("NOTIFY-NOT-IN-THE-WAY")
 def test_hanging_server_times_out(receiver: Receiver) -> None:
     receiver.answers = [hang]
-    assert "no answer within" in webhook(receiver, "127.0.0.1").deliver(NOTICE, START)
+    assert "no answer within" in webhook(receiver, "127.0.0.1").deliver(NOTIFICATION, START)
 
 
 def test_disallowed_address_is_a_failure(receiver: Receiver) -> None:
-    problem = webhook(receiver).deliver(NOTICE, START)
+    problem = webhook(receiver).deliver(NOTIFICATION, START)
     assert "allow_hosts" in problem
     assert receiver.connections == 0
 
@@ -101,10 +101,10 @@ def test_disallowed_address_is_a_failure(receiver: Receiver) -> None:
 @proves("NOTIFY-SECRETS")
 def test_failures_show_neither_secret_nor_url(receiver: Receiver) -> None:
     receiver.answers = [status(500), status(302), hang]
-    problems = [webhook(receiver, "127.0.0.1").deliver(NOTICE, START) for _ in range(3)]
+    problems = [webhook(receiver, "127.0.0.1").deliver(NOTIFICATION, START) for _ in range(3)]
     disallowed, unreachable = webhook(receiver), webhook(receiver, "127.0.0.1")
     receiver.close()
-    problems += [target.deliver(NOTICE, START) for target in (disallowed, unreachable)]
+    problems += [target.deliver(NOTIFICATION, START) for target in (disallowed, unreachable)]
     assert all(problems)
     assert "s3cr3t" not in " ".join(problems)
 
@@ -129,5 +129,5 @@ def test_base64_secret_is_decoded() -> None:
         return 204
 
     key = bytes(range(24))
-    WebhookTarget("whsec_" + b64encode(key).decode(), post).deliver(NOTICE, START)
-    assert signatures == [sign_notice(key, "lab:7", "1770647400", NOTICE.body)]
+    WebhookTarget("whsec_" + b64encode(key).decode(), post).deliver(NOTIFICATION, START)
+    assert signatures == [sign_notification(key, "lab:7", "1770647400", NOTIFICATION.body)]

@@ -9,8 +9,14 @@ from dragoman.core.errors import CheckpointsMissing, LedgerError
 from dragoman.core.task_state import CreateTask
 from dragoman.engine.service_health import problem_from_error
 from dragoman.engine.verify import check_ledger, check_tail
-from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint, read_checkpoint_lines
-from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
+from dragoman.ledger.checkpoint import (
+    EMPTY_TREE,
+    BadCheckpoint,
+    Checkpoint,
+    extend_tree,
+    read_checkpoint_lines,
+    tree_root,
+)
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.system.checkpoint_file import CheckpointFile
 from dragoman.system.keys import load_or_create_keys

@@ -42,7 +42,7 @@ from dragoman.services.dispatch.cooldown import Cooldowns, ReleaseEvent
 from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
 from dragoman.services.dispatch.orphan_recovery import ForgetSession, StopOrphans
 from dragoman.services.timers import LeaseExpiry
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import SequentialIds
 from tests.agents.running_hub import FAST, PERSON, RunningHub, agent_section, run, running_hub
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves

@@ -24,8 +24,7 @@ from dragoman.engine.ports import Store
 from dragoman.engine.queries.entries import stream_state
 from dragoman.services.timers import LeaseExpiry, SlaService
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds, new_id
+from dragoman.system.clock import ManualClock, SequentialIds, new_id
 from tests.core.handoffs import offer
 from tests.core.world import COORDINATOR
 from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, findings

@@ -13,7 +13,7 @@ from dragoman.core.errors import StoreCorrupt
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.service_health import HealthProblem
 from dragoman.notify.command_target import CommandTarget
-from dragoman.notify.notice import Notice, NoticeBuilder
+from dragoman.notify.notification import Notification, NotificationBuilder
 from dragoman.notify.webhook import WebhookTarget
 from dragoman.services.notifier import MAX_TRIES, RETRY_BACKOFF, RUN_SECONDS, Notifier, Target
 from dragoman.services.scheduler import ReportsProblem
@@ -28,28 +28,28 @@ STATUSES: tuple[Status, ...] = ("review", "blocked", "done")
 
 
 class RecordingTarget:
-    """A target that records notices, and fails with the listed problems."""
+    """A target that records notifications, and fails with the listed problems."""
 
     def __init__(self, name: str = "listener") -> None:
         self.name = name
-        self.delivered: list[Notice] = []
+        self.delivered: list[Notification] = []
         self.problems: list[str] = []
         self.attempts = 0
         self.before_delivery: Callable[[], None] = lambda: None
 
-    def deliver(self, notice: Notice, now: int) -> str:
-        """Record the notice, or fail."""
+    def deliver(self, notification: Notification, now: int) -> str:
+        """Record the notification, or fail."""
         self.attempts += 1
         self.before_delivery()
         problem = self.problems.pop(0) if self.problems else ""
         if not problem:
-            self.delivered.append(notice)
+            self.delivered.append(notification)
         return problem
 
     @property
     def titles(self) -> list[str]:
-        """Titles of the tasks of all delivered notices."""
-        return [msgspec.json.decode(notice.body)["title"] for notice in self.delivered]
+        """Titles of the tasks of all delivered notifications."""
+        return [msgspec.json.decode(notification.body)["title"] for notification in self.delivered]
 
 
 class NotifierLab:
@@ -65,7 +65,7 @@ class NotifierLab:
     def notifier(self) -> Notifier:
         """Create the notifier as a freshly started process does."""
         hub = self.lab.hub
-        news = NoticeBuilder(hub.store, STATUSES)
+        news = NotificationBuilder(hub.store, STATUSES)
         return Notifier(hub, self.outbox, news, self.targets, self.stopwatch)
 
     def run(self, *, after: int = 0) -> int:
@@ -83,8 +83,8 @@ class NotifierLab:
         """The content of the cursor file."""
         return msgspec.json.decode((self.folder / "notify.cursor").read_bytes())
 
-    def failed_notices(self) -> list[dict[str, Any]]:
-        """Notices that were given up."""
+    def failed_notifications(self) -> list[dict[str, Any]]:
+        """Notifications that were given up."""
         path = self.folder / "notify.failed.jsonl"
         lines = path.read_bytes().splitlines() if path.exists() else []
         return [msgspec.json.decode(line) for line in lines]
@@ -174,7 +174,7 @@ class TestStartPosition:
 class TestDelivery:
     """In order, once if all goes well, again if not."""
 
-    def test_notices_are_delivered_once_and_in_order(
+    def test_notifications_are_delivered_once_and_in_order(
         self, notifier_lab: NotifierLab, target: RecordingTarget
     ) -> None:
         notifier_lab.block("one", "two")
@@ -184,7 +184,9 @@ class TestDelivery:
         assert notifier_lab.run() == 0
         assert target.titles == ["one", "two", "three"]
 
-    def test_entries_without_a_notice_move_the_cursor(self, notifier_lab: NotifierLab) -> None:
+    def test_entries_without_a_notification_move_the_cursor(
+        self, notifier_lab: NotifierLab
+    ) -> None:
         notifier_lab.lab.do(HUMAN, CreateTask("quiet"))
         assert notifier_lab.run() == 0
         assert notifier_lab.saved_cursor() == {
@@ -245,17 +247,17 @@ class TestDelivery:
         notifier.run_once(now + 15_000)
         assert notifier.last_problem.message == ""
 
-    def test_notice_is_saved_as_failed_after_max_tries_and_the_next_is_delivered(
+    def test_notification_is_saved_as_failed_after_max_tries_and_the_next_is_delivered(
         self, notifier_lab: NotifierLab, target: RecordingTarget
     ) -> None:
         notifier_lab.block("lost", "next")
         target.problems = ["down"] * MAX_TRIES
         for _ in range(MAX_TRIES):
             assert notifier_lab.run(after=RETRY_BACKOFF.cap_ms) == 0
-        (lost,) = notifier_lab.failed_notices()
+        (lost,) = notifier_lab.failed_notifications()
         assert (lost["target"], lost["tries"], lost["problem"]) == ("listener", MAX_TRIES, "down")
-        assert lost["notice"]["title"] == "lost"
-        assert lost["id"] == lost["notice"]["id"]
+        assert lost["notification"]["title"] == "lost"
+        assert lost["id"] == lost["notification"]["id"]
         assert notifier_lab.run() == 1
         assert target.titles == ["next"]
 

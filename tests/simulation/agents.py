@@ -8,7 +8,7 @@ from dragoman.core.reservation import ReleaseReservations, ReserveFiles
 from dragoman.core.task_state import NoteTask, Task
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.request import Accepted
-from dragoman.ledger.indexes import HandoffRow
+from dragoman.ledger.stream_state import HandoffRow
 from dragoman.protocols.agentmail import compose
 from tests.simulation import messages
 from tests.simulation.participant import Participant, Worker

@@ -19,9 +19,8 @@ from dragoman.engine.ports import Store, TaskQuery
 from dragoman.engine.queries.entries import decode_event, stream_state
 from dragoman.engine.queries.tasks import find_task, list_tasks
 from dragoman.engine.verify import check_ledger, check_stored_states
-from dragoman.ledger.checkpoint import Checkpoint
+from dragoman.ledger.checkpoint import EMPTY_TREE, Checkpoint, extend_tree, tree_root
 from dragoman.ledger.entry import Entry, read_line
-from dragoman.ledger.tree import EMPTY_TREE, extend_tree, tree_root
 
 _PAGE = 1_000
 _WORD = re.compile(rb"w[0-9]+x")

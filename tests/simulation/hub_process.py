@@ -24,14 +24,14 @@ from dragoman.engine.request import Rejected
 from dragoman.engine.router import Router
 from dragoman.engine.store_facts import StoreFacts
 from dragoman.engine.subscribe import CommitHints
-from dragoman.notify.notice import Notice, NoticeBuilder
+from dragoman.notify.notification import Notification, NotificationBuilder
 from dragoman.services.dispatch.agent_run import RunPolicy
 from dragoman.services.dispatch.agent_slots import AgentSpec
 from dragoman.services.dispatch.budget_enforcer import Budget
 from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
 from dragoman.services.notifier import Notifier
 from dragoman.services.workq import HubWorkq
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import SequentialIds
 from tests.hub_services import Disk, build_services
 from tests.simulation.faulty_store import FaultRates, FaultyStore, HubDied
 from tests.simulation.programs import Machine, Script, ScriptedRunner
@@ -72,12 +72,12 @@ class Listener(Struct, frozen=True):
     is_away: Callable[[], bool]
     name: str = "listener"
 
-    def deliver(self, notice: Notice, now: int) -> str:
-        """Store the notice, or fail."""
+    def deliver(self, notification: Notification, now: int) -> str:
+        """Store the notification, or fail."""
         del now
         if self.is_away():
             return "it does not answer"
-        self.disk.delivered.append(notice)
+        self.disk.delivered.append(notification)
         return ""
 
 
@@ -125,7 +125,7 @@ class HubProcess:
         listener = Listener(
             disk, lambda: environment.fault_rates.unavailable > rng.randrange(1_000)
         )
-        news = NoticeBuilder(faulty, settings.notify.statuses)
+        news = NotificationBuilder(faulty, settings.notify.statuses)
         notifier = Notifier(hub, disk, news, [listener], lambda: clock.passed / 1_000)
         self.services = build_services(disk, notifier, hub, self.router, settings)
         self.dispatcher = Dispatcher(

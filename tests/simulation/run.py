@@ -139,13 +139,13 @@ def _only_waits(task: Task, at_rest: set[str]) -> bool:
 
 
 def _check_nothing_missing(world: World) -> None:
-    """Check that no promised handoff is missing and notices came in order."""
+    """Check that no promised handoff is missing and notifications came in order."""
     known = {record.id for record in world.auditor.store.handoffs("", 100_000)}
     missing = [id for id in world.proposed_handoffs if id not in known]
     check(not missing, f"these handoffs were acknowledged, and are gone: {missing[:3]}")
-    positions = [int(notice.id.rpartition(":")[2]) for notice in world.disk.delivered]
+    positions = [int(notification.id.rpartition(":")[2]) for notification in world.disk.delivered]
     firsts = list(dict.fromkeys(positions))
-    check(firsts == sorted(firsts), "notices came out of order")
+    check(firsts == sorted(firsts), "notifications came out of order")
 
 
 def total_counts(results: list[SimulationResult]) -> dict[str, int]:

@@ -73,10 +73,10 @@ def test_simulated_duties_are_those_of_a_hub_except_files(
     results: list[SimulationResult], tmp_path: Path
 ) -> None:
     data_dir = open_directory(tmp_path / "hub", "", None, create=True)
-    data_dir.hub.close()
     shipped = {
         service.name for service in data_dir.services if not isinstance(service, FileService)
     }
+    data_dir.hub.close()
     assert {f"service {name}" for name in shipped} == {
         kind for kind in total_counts(results) if kind.startswith("service ")
     }

@@ -18,7 +18,7 @@ from dragoman.core.base import Command
 from dragoman.core.errors import StoreError
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted, Committed
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import SequentialIds
 from tests.hub_services import Disk
 from tests.simulation.auditor import Auditor
 from tests.simulation.faulty_store import FaultRates, HubDied

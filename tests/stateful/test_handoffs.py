@@ -33,8 +33,7 @@ from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.ledger.stream_state import decode_state, replay
 from dragoman.services.timers import LeaseExpiry
 from dragoman.store.memory import MemoryStore
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import ManualClock, SequentialIds
 from tests.core.handoffs import offer, package
 from tests.requirements import proves
 from tests.stateful.handoff_model import HandoffModel, OfferedTask

@@ -56,8 +56,7 @@ from dragoman.ledger.stream_state import decode_state, replay
 from dragoman.services.timers import LeaseExpiry, RetryPromotion, SlaService
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import ManualClock, SequentialIds
 from tests.core.expected_transitions import EXPECTED_TRANSITIONS
 from tests.requirements import proves
 from tests.stateful.task_model import Model

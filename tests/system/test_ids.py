@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
-from dragoman.system.ids import SequentialIds, new_id
+from dragoman.system.clock import SequentialIds, new_id
 from tests.requirements import proves
 
 

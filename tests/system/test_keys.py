@@ -20,8 +20,13 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from dragoman.core.errors import FAULTS
-from dragoman.ledger.checkpoint import key_id, make_checkpoint, read_checkpoint, sign_checkpoint
-from dragoman.ledger.tree import EMPTY_TREE
+from dragoman.ledger.checkpoint import (
+    EMPTY_TREE,
+    key_id,
+    make_checkpoint,
+    read_checkpoint,
+    sign_checkpoint,
+)
 from dragoman.system.keys import keys_remedy, load_or_create_keys
 from dragoman.system.safe_fs import BadKey
 from tests.requirements import proves

@@ -23,10 +23,9 @@ from dragoman.engine.request import Accepted, Rejected
 from dragoman.engine.schemas.agents import AgentActivity
 from dragoman.store.memory import MemoryStore
 from dragoman.system.bearer_tokens import load_or_create_token
-from dragoman.system.clock import FixedClock
+from dragoman.system.clock import FixedClock, SequentialIds
 from dragoman.system.hub_client import get_from_hub
 from dragoman.system.hub_lock import HubAddress, HubLock, find_hub
-from dragoman.system.ids import SequentialIds
 from dragoman.system.remote_engine import HubConnection, RemoteEngine
 from dragoman.system.safe_fs import BadKey
 from tests.requirements import proves

@@ -238,7 +238,6 @@ class Output:
 
 
 def _format_log_line(stream: Stream, pulse: Pulse) -> bytes:
-    """Format a line of the log."""
     return f"{pulse.timestamp} {stream} {pulse.line}\n".encode()
 
 

@@ -1,6 +1,7 @@
 """Runs an agent as a program: started for each attempt, read line by line, stopped as a whole."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -14,6 +15,7 @@ from dragoman.agents.program_output import LineRecorder, MessageFormat, Output, 
 from dragoman.config import AgentSettings
 from dragoman.core.errors import SettingsError
 from dragoman.engine.ports import SESSION_VARIABLE, Assignment, OnMessage, RunExit
+from dragoman.engine.usage_limits import find_usage_limit
 from dragoman.text.redact import Redactor, Secret
 
 INHERITED_VARIABLES: Final = (
@@ -28,6 +30,9 @@ INHERITED_VARIABLES: Final = (
     "SHELL",
 )
 """Variables of the hub that a program inherits; others may hold secrets, so they are named."""
+
+_LAST_LINES: Final = 20
+"""Lines at the end of the output that may say why a program has failed."""
 
 _READ_BYTES: Final = 16_384
 _DRAIN_SECONDS: Final = 1.0
@@ -92,9 +97,7 @@ class WorkingFolder(Protocol):
         ...
 
     @property
-    def folder(self) -> Path:
-        """Folder in it to work in."""
-        ...
+    def folder(self) -> Path: ...
 
     @property
     def prompt(self) -> Path:
@@ -158,7 +161,6 @@ class ProgramRunner:
         self._inherited = {key: ports.environ[key] for key in inherited if key in ports.environ}
 
     async def start(self, assignment: Assignment, on_message: OnMessage) -> "RunningProgram":
-        """Start the program."""
         ports = self._ports
         loop = asyncio.get_running_loop()
         # It waits for a backup that copies the working folders.
@@ -202,14 +204,20 @@ class ProgramRunner:
             ports.redactor.knowing(Secret("dragoman_token", token)),
             ports.messages,
         )
-        output.on_lines = recorder.add
+        ending = _Ending(self._command[0], self._settings.limit_exit_code, ports.now)
+
+        def add_lines(lines: Sequence[Pulse]) -> None:
+            ending.read(lines)
+            recorder.add(lines)
+
+        output.on_lines = add_lines
         output.note(f"attempt {assignment.attempt} of {assignment.agent}: {self._command[0]}")
 
         def forget() -> None:
             working_folder.log.close()
             ports.pids.remove(assignment.session)
 
-        return RunningProgram(self._command[0], process, output, recorder, on_message, forget)
+        return RunningProgram(ending, process, output, recorder, on_message, forget)
 
     def _environment(
         self, assignment: Assignment, working_folder: WorkingFolder, token: str
@@ -229,6 +237,34 @@ class ProgramRunner:
         return {**self._inherited, **self._ports.variables, **variables}
 
 
+class _Ending:
+    """The end of a program, explained.
+
+    Its vendor's usage limit is reached where it has failed and one of its last lines says so, or
+    where it has ended with the code for it.
+    """
+
+    def __init__(self, name: str, limit_code: int, now: Callable[[], int]) -> None:
+        self.name = name
+        self._limit_code = limit_code
+        self._now = now
+        self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
+
+    def read(self, lines: Sequence[Pulse]) -> None:
+        """Remember the last lines of the output."""
+        self._last_lines.extend(line.line for line in lines[-_LAST_LINES:])
+
+    def explain(self, code: int) -> RunExit:
+        """Explain an exit code."""
+        return RunExit(_exit_problem(self.name, code), self._find_limit(code) if code else None)
+
+    def _find_limit(self, code: int) -> int | None:
+        now = self._now()
+        found = (find_usage_limit(line, now) for line in reversed(self._last_lines))
+        limit = next((end for end in found if end is not None), None)
+        return 0 if limit is None and code == self._limit_code else limit
+
+
 class RunningProgram:
     """A running program."""
 
@@ -236,14 +272,14 @@ class RunningProgram:
 
     def __init__(
         self,
-        name: str,
+        ending: _Ending,
         process: ProcessHandle,
         output: Output,
         recorder: LineRecorder,
         hear: OnMessage,
         forget: Callable[[], None],
     ) -> None:
-        self._name = name
+        self._ending = ending
         self._process = process
         self._output = output
         self._recorder = recorder
@@ -258,7 +294,6 @@ class RunningProgram:
 
     @property
     def output_bytes(self) -> int:
-        """Bytes of output so far."""
         return self._output.byte_count
 
     async def wait(self) -> RunExit:
@@ -275,12 +310,11 @@ class RunningProgram:
             self._output.note(
                 "a process has left its session: it still runs, and its output is not read"
             )
-        problem = _exit_problem(self._name, code)
-        self._output.note(problem or f"{self._name} has ended")
-        return RunExit(problem)
+        ended = self._ending.explain(code)
+        self._output.note(ended.problem or f"{self._ending.name} has ended")
+        return ended
 
     async def stop(self, grace: float, reason: str = "") -> None:
-        """Stop it with all that it has started."""
         if reason:
             self._output.note(f"stopping the program: {reason}")
         await self._process.stop(grace)

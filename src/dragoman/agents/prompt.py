@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from dragoman.core.attempt_state import Checkpoint
 from dragoman.core.handoff.state import Handoff
 from dragoman.core.intent.state import Intent
 from dragoman.core.task_state import Task
 from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.queries.briefing import Briefing
+from dragoman.engine.schemas.briefing import briefing_sections, quote
 from dragoman.text.safe_text import harmless_json, safe_text
 
 _HOW_TO_REPORT = """\
@@ -53,30 +54,45 @@ _MESSAGE_START = re.compile("^(?=AOF/1 )", re.MULTILINE)
 
 
 def build_prompt(
-    task: Task, agent: str, intent: Intent | None = None, handoff: Handoff | None = None
+    task: Task,
+    agent: str,
+    intent: Intent | None = None,
+    handoff: Handoff | None = None,
+    briefing: Briefing | None = None,
 ) -> str:
     """Build the prompt for a program; it does not depend on the time of writing.
 
     `handoff` is the one by which the agent has the task.
     """
     instructions = _HOW_TO_REPORT.format(task=task.aof_id, agent=agent)
-    return "\n".join((*_sections(task, agent, intent, handoff), instructions))
+    return "\n".join((*_sections(task, agent, intent, handoff, briefing), instructions))
 
 
 def build_remote_prompt(
-    task: Task, agent: str, intent: Intent | None = None, handoff: Handoff | None = None
+    task: Task,
+    agent: str,
+    intent: Intent | None = None,
+    handoff: Handoff | None = None,
+    briefing: Briefing | None = None,
 ) -> str:
     """Build the prompt for an agent behind a URL; its token identifies it."""
     instructions = _HOW_TO_REPORT_ELSEWHERE.format(task=task.aof_id)
-    return "\n".join((*_sections(task, agent, intent, handoff), instructions))
+    return "\n".join((*_sections(task, agent, intent, handoff, briefing), instructions))
 
 
 def _sections(
-    task: Task, agent: str, intent: Intent | None, handoff: Handoff | None
+    task: Task,
+    agent: str,
+    intent: Intent | None,
+    handoff: Handoff | None,
+    briefing: Briefing | None,
 ) -> Iterator[str]:
     """Sections of a prompt: text of others holds no terminal sequences and begins no section."""
     yield f"# {safe_text(task.title, one_line=True)}\n"
     yield f"Task {task.aof_id}, attempt {task.attempts}.\n"
+    delegation = task.delegation
+    if delegation is not None:
+        yield f"{delegation.from_agent} delegated it, due by {to_rfc3339(delegation.due_by)}.\n"
     is_goal = intent is not None and task.body == intent.goal
     if task.body and not is_goal:
         # Indented, so that an agent that prints its prompt reports nothing by that.
@@ -85,9 +101,8 @@ def _sections(
         yield from _delegation_section(intent, agent, task.title)
     if handoff is not None:
         yield from _handoff_section(handoff)
-    if task.checkpoint is not None:
-        yield from _checkpoint_section(task.checkpoint)
-    delegation = task.delegation
+    if briefing is not None:
+        yield from (f"## {head}\n\n{text}\n" for head, text in briefing_sections(briefing))
     if delegation is None:
         return
     for head, items in (
@@ -105,7 +120,7 @@ def _delegation_section(intent: Intent, agent: str, title: str) -> Iterator[str]
     """Section about the delegation: the goal quoted, the rest as JSON."""
     yield f"## What {intent.by} has delegated as {intent.id}\n"
     if intent.goal != title:
-        yield f"{_quote(intent.goal)}\n"
+        yield f"{quote(intent.goal)}\n"
     if intent.params:
         yield _format_list("Parameters", intent.params)
     if intent.constraints:
@@ -134,22 +149,3 @@ def _format_list(head: str, values: Mapping[str, object]) -> str:
 def _format_value(value: object) -> str:
     """Format a value on one line, without control characters."""
     return harmless_json(msgspec.json.encode(value).decode())
-
-
-def _checkpoint_section(checkpoint: Checkpoint) -> Iterator[str]:
-    """Section about the last checkpoint, quoted: its text is not the hub's."""
-    yield "## Where the last attempt stopped\n"
-    if checkpoint.commit:
-        yield (
-            "Its work is in commit "
-            f"{safe_text(' '.join(checkpoint.commit.split()), one_line=True)}.\n"
-        )
-    if checkpoint.description:
-        yield f"{_quote(checkpoint.description)}\n"
-    if checkpoint.next_steps:
-        yield f"Next steps:\n\n{_quote(checkpoint.next_steps)}\n"
-
-
-def _quote(words: str) -> str:
-    """Quote each line, so that no heading or fence in the text takes effect."""
-    return "\n".join(f"> {line}".rstrip() for line in safe_text(words).strip().splitlines())

@@ -89,61 +89,40 @@ class _LocalFileTarget(Struct, frozen=True):
 
     file: str
 
-    def has_ledger(self, ledger: str, head: int) -> bool:
-        """Return False: the directory does not exist yet."""
-        del ledger, head
-        return False
-
     def open(self, building: Path, ledger: str) -> Store:
         """Open the file in the unfinished directory."""
         file = building / self.file
         file.parent.mkdir(parents=True, exist_ok=True)
         return open_store(f"sqlite:///{file}", building, new_ledger_id=lambda: ledger)
 
-    def commit(self) -> None:
-        """Do nothing: the file moves with the directory."""
-
     def discard(self) -> None:
         """Do nothing: the file goes with the directory."""
 
 
-class _SchemaTarget(Struct, frozen=True):
-    """A store in a schema of PostgreSQL."""
+class _SchemaTarget:
+    """A store in a schema of PostgreSQL, which must hold none."""
 
-    url: str
-
-    def has_ledger(self, ledger: str, head: int) -> bool:
-        """Check whether the schema holds the same ledger already."""
-        from dragoman.store.postgres.connect import parse_url
-        from dragoman.store.postgres.reads import open_snapshot
-        from dragoman.store.postgres.staged_restore import schema_version_at
-
-        if not schema_version_at(self.url):
-            return False
-        with open_snapshot(parse_url(self.url)) as frozen:
-            found = frozen.ledger_id(), frozen.head()
-        if found != (ledger, head):
-            raise TargetTaken(
-                f"the store {mask_password(self.url)} is not empty: it holds the ledger {found[0]} "
-                f"with {found[1]} entries, and stays as it is. Name another one with --store"
-            )
-        return True
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._is_made = False
 
     def open(self, building: Path, ledger: str) -> Store:
-        """Open a schema beside the target."""
-        from dragoman.store.postgres.staged_restore import open_staged
+        """Open a new store in the schema."""
+        from dragoman.store.postgres.migrate import schema_version_at
 
-        del building
-        return open_staged(self.url, lambda: ledger)
-
-    def commit(self) -> None:
-        """Rename the schema."""
-        from dragoman.store.postgres.staged_restore import publish_staged
-
-        publish_staged(self.url)
+        if schema_version_at(self._url):
+            raise TargetTaken(
+                f"the store {mask_password(self._url)} is not empty, and stays as it is. Name "
+                "another one with --store; or, if a restore was killed there before it was "
+                "complete, drop its schema"
+            )
+        opened = open_store(self._url, building, new_ledger_id=lambda: ledger)
+        self._is_made = True
+        return opened
 
     def discard(self) -> None:
-        """Remove the schema."""
-        from dragoman.store.postgres.staged_restore import discard_staged
+        """Drop the schema."""
+        from dragoman.store.postgres.migrate import drop_schema_at
 
-        discard_staged(self.url)
+        if self._is_made:
+            drop_schema_at(self._url)

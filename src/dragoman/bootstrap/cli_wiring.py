@@ -27,7 +27,6 @@ CLI_WIRING = CliWiring(
     dialects=partial(_call, "dialects", "build_dialects"),
     open_demo_directory=partial(_call, "data_directory", "open_demo_directory"),
     build_hub=partial(_call, "open_hub", "build_hub"),
-    watch_remote_hub=partial(_call, "remote_hub", "watch_remote_hub"),
     redactor=partial(_call, "known_secrets", "find_redactor"),
     check_settings=partial(_call, "preflight", "check_settings"),
     restore_archive=partial(_call, "archives", "restore_archive"),
@@ -73,7 +72,15 @@ def _wire_to_hub(opened: DataDirectory, data: Path) -> CliWiring:
         from dragoman.system.hub_lock import find_hub
 
         check(path, store, now)
-        hub, agents = opened.hub, frozenset(opened.settings.agents)
-        return ReadOnlyDirectory(hub.store, hub.clock, find_hub(opened.path), agents, hub.close)
+        hub, settings = opened.hub, opened.settings
+        return ReadOnlyDirectory(
+            store=hub.store,
+            clock=hub.clock,
+            hub_address=find_hub(opened.path),
+            configured_agents=frozenset(settings.agents),
+            served_names=settings.served_names,
+            teamspaces=settings.teamspaces,
+            close=hub.close,
+        )
 
     return replace(CLI_WIRING, open_directory=open_it, open_readonly=read_it)

@@ -43,9 +43,8 @@ from dragoman.surfaces.cli.data_directory import (
 )
 from dragoman.surfaces.cli.render import ProgressBars
 from dragoman.system.checkpoint_file import CheckpointFile
-from dragoman.system.clock import FixedClock
+from dragoman.system.clock import FixedClock, new_id
 from dragoman.system.hub_lock import HubAddress, find_hub
-from dragoman.system.ids import new_id
 from dragoman.system.keys import (
     LedgerKey,
     has_keys,
@@ -193,7 +192,7 @@ def open_in_hub(hub_directory: DataDirectory, parts: EngineParts) -> DataDirecto
     opened = CommandHub(engine, new_id, RequestRedactor(hub.redaction.redactor))
     directory = _assemble(data, settings, parts, opened, CommitHints(), renewed_leases)
     opened.redaction.on_masked = directory.warnings.append
-    # Checkpoints and notices are left to the services of the hub.
+    # Checkpoints and notifications are left to the services of the hub.
     return replace(directory, catch_up_services=directory.catch_up_services[:1])
 
 

@@ -1,7 +1,7 @@
 """Builds every dialect from the settings, with the ports that they need."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.config import Settings
+from dragoman.config import AgentSettings, Settings
 from dragoman.core.errors import Refusal, SettingsError
 from dragoman.core.trace import RecordTrace
 from dragoman.engine.hub import Hub
@@ -20,7 +20,7 @@ from dragoman.engine.workq import WorkQueue
 from dragoman.files.artifacts import FileArtifactStore
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
 from dragoman.services.workq import HubWorkq
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from dragoman.system.redaction_carry_over_file import CarryOverFile
 from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.redact import Redactor
@@ -208,12 +208,28 @@ def build_dialects(
                 patience_ms=settings.ccos.request_ms,
                 max_output_bytes=settings.ccos.max_output_bytes,
                 review_required=settings.ccos.review,
-                concurrency={name: one.concurrency for name, one in settings.agents.items()},
+                concurrency=_AgentConcurrency(settings.agents),
             )
         ),
         saop.dialect(traces),
     )
     return _check_unique((*own, *_installed_dialects()))
+
+
+class _AgentConcurrency(Mapping[str, int]):
+    """The number of runs that each agent of the settings may have at a time."""
+
+    def __init__(self, agents: Mapping[str, AgentSettings]) -> None:
+        self._agents = agents
+
+    def __getitem__(self, name: str) -> int:
+        return self._agents[name].concurrency
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._agents)
+
+    def __len__(self) -> int:
+        return len(self._agents)
 
 
 def _mail_choices(settings: Settings) -> agentmail.Choices:

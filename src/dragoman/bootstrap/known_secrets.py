@@ -21,7 +21,7 @@ _WEBHOOK_KEY_PREFIX = "whsec_"
 def open_redactor(settings: Settings, data: Path, key: LedgerKey) -> Redactor:
     """Open the redactor, with a key that only this data directory has."""
     section = settings.redaction
-    known = (*_hub_secrets(data, key), *_settings_secrets(settings), *variable_secrets(settings))
+    known = (*_hub_secrets(data, key), *settings_secrets(settings))
     return Redactor(known, keyed_digest(key.secret, _DOMAIN), known_only=section.rules == "known")
 
 
@@ -40,7 +40,9 @@ def _hub_secrets(data: Path, key: LedgerKey) -> Iterator[Secret]:
         yield Secret("hub_token", load_token(data).decode())
 
 
-def _settings_secrets(settings: Settings) -> Iterator[Secret]:
+def settings_secrets(settings: Settings) -> Iterator[Secret]:
+    """Secrets that the settings have, or name."""
+    yield from variable_secrets(settings)
     webhook = settings.notify.webhook_secret
     yield Secret("webhook_secret", webhook)
     yield Secret("webhook_secret", webhook.removeprefix(_WEBHOOK_KEY_PREFIX))

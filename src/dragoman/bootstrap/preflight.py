@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def check_settings(settings: Settings, data: Path) -> None:
     """Raise SettingsError for the first setting with which no hub would run."""
-    from dragoman.surfaces.http.network_policy import check_certificate, check_host_settings
+    from dragoman.surfaces.http.auth import check_certificate, check_host_settings
 
     check_store_url(settings.store.url)
     check_host_settings(settings.http)

@@ -1,4 +1,4 @@
-"""Projection after every write: brings files and notices up to date with the ledger."""
+"""Projection after every write: brings files and notifications up to date with the ledger."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -8,22 +8,40 @@ from time import monotonic
 
 from dragoman.config import Settings, environment
 from dragoman.engine.hub import Hub
+from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.subscribe import DirtyStreams
 from dragoman.files.projector import Projector
-from dragoman.notify.notice import NoticeBuilder
+from dragoman.notify.notification import NotificationBuilder
+from dragoman.notify.owner_inbox import OwnerInbox
 from dragoman.protocols import aof
 from dragoman.services.file_service import FileService
 from dragoman.services.notifier import Notifier, Target
 from dragoman.system.safe_fs import SafeDisk
 from dragoman.system.state_files import OutboxFiles
 
-# --- notices ----------------------------------------------------------------------------------
+# --- notifications ------------------------------------------------------------------------------
 
 
 def open_notifier(data: Path, settings: Settings, hub: Hub) -> Notifier:
     """Open the notifier for all targets of the settings."""
-    notices = NoticeBuilder(hub.store, settings.notify.statuses)
-    return Notifier(hub, OutboxFiles(data), notices, notify_targets(settings, data), monotonic)
+    section = settings.notify
+    notifications = NotificationBuilder(hub.store, section.statuses, section.attention)
+    return Notifier(
+        hub, OutboxFiles(data), notifications, notify_targets(settings, data), monotonic
+    )
+
+
+def open_owner_notifier(data: Path, settings: Settings, hub: Hub) -> Notifier:
+    """Open the notifier that writes to the owner, who has an inbox since the first start of a
+    hub."""
+    notifications = NotificationBuilder(hub.store, (), settings.notify.attention)
+    owner, is_wanted = settings.owner.name, settings.notify.inbox
+    is_known = is_wanted and find_agent(hub.store, owner) is not None
+    targets = [OwnerInbox(hub, owner)] if is_known else []
+    outbox = OutboxFiles(data, "owner-inbox")
+    notifier = Notifier(hub, outbox, notifications, targets, monotonic, "owner-inbox")
+    notifier.register_targets()
+    return notifier
 
 
 def notify_targets(settings: Settings, data: Path) -> list[Target]:
@@ -78,9 +96,3 @@ class FileProjection:
         with closing(SafeDisk(self.data)) as disk:
             Projector(self.hub, disk, aof.render_lines, self.warn).check_runs()
         return 0
-
-    def mend(self) -> int:
-        """Write files again that differ from the ledger, with a disk of its own: it is a slow
-        service with its own thread."""
-        with closing(SafeDisk(self.data)) as disk:
-            return Projector(self.hub, disk, aof.render_lines, self.warn).mend()

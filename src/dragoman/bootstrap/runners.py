@@ -1,7 +1,7 @@
 """Runners of the configured agents, and the dispatcher: worktrees, tokens, budgets, prompts."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -26,6 +26,7 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.core.task_state import WarnTask
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
+from dragoman.engine.queries.briefing import find_briefing
 from dragoman.engine.queries.handoffs import handoff_held_by
 from dragoman.engine.queries.intents import find_intent_of_task
 from dragoman.engine.queries.tasks import find_task
@@ -34,7 +35,7 @@ from dragoman.engine.router import Router
 from dragoman.protocols import aof, ccos, saop
 from dragoman.protocols.ccos import MAX_RESULT_BYTES
 from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.safe_text import safe_text
 from dragoman.text.strict_json import MAX_BYTES
@@ -42,11 +43,14 @@ from dragoman.text.strict_json import MAX_BYTES
 if TYPE_CHECKING:
     from dragoman.agents.http_runner import WriteRequest
     from dragoman.agents.program_output import Pulse
+    from dragoman.bootstrap.settings_reloader import BuildAgents
     from dragoman.core.handoff.state import Handoff
     from dragoman.core.intent.state import Intent
     from dragoman.core.task_state import Task
     from dragoman.engine.auth import Authenticator
     from dragoman.engine.ports import Assignment, Runner
+    from dragoman.engine.queries.briefing import Briefing
+    from dragoman.services.dispatch.agent_slots import AgentSpec
     from dragoman.services.dispatch.dispatcher import Dispatcher
     from dragoman.system.process import PidFiles
 
@@ -59,44 +63,24 @@ _log = logging.getLogger("dragoman.dispatch")
 
 def open_dispatcher(
     directory: DataDirectory, identity: "Authenticator", url: str, config: Path | None = None
-) -> "Dispatcher":
+) -> "tuple[Dispatcher, BuildAgents]":
     """Open the dispatcher of a hub that listens at this URL (empty: nowhere); `config`: the file of
-    its settings, if that is another than `dragoman.toml`.
+    its settings, if that is another than `dragoman.toml`. With it comes what builds its agents.
 
     It is notified of commits by the hub's hints; `run` it in the loop of the hub.
     """
-    from dragoman.agents.prompt import build_prompt, build_remote_prompt
     from dragoman.services.dispatch.agent_run import RunPolicy
-    from dragoman.services.dispatch.agent_slots import AgentSpec
-    from dragoman.services.dispatch.budget_enforcer import Budget
     from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
     from dragoman.system.process import PidFiles
     from dragoman.system.state_files import UsageFile, load_or_create_hub_id
 
     hub, settings, pids = directory.hub, directory.settings, PidFiles(directory.path)
-    directory.warnings.extend(restrict_directory(directory.path, settings.agents.values()))
     # Slow work, like a checkout or a remote URL, must not block readers of the store.
     blocking_pool = ThreadPoolExecutor(settings.dispatch.concurrency, thread_name_prefix="starts")
     cancelled = Event()
     context = _RunnerContext(identity, url, config, pids, blocking_pool, cancelled.is_set)
-    agents = [
-        AgentSpec(
-            name=name,
-            runner=_build_runner(directory, name, context),
-            queues=agent_queues(name, one),
-            build_prompt=partial(
-                _build_prompt, hub.store, build_remote_prompt if one.url else build_prompt
-            ),
-            dialects=one.speaks,
-            must_report=is_ccos_agent(one),
-            concurrency=one.concurrency,
-            attempt_ms=one.attempt_ms,
-            budget=Budget(
-                one.attempts_per_day, one.minutes_per_day, one.output_per_day, one.cost_per_day
-            ),
-        )
-        for name, one in settings.agents.items()
-    ]
+    build_agents = partial(_build_agents, directory, context)
+    agents = build_agents(settings.agents)
     policy = DispatchPolicy(
         hub_name=load_or_create_hub_id(directory.path, new_id),
         concurrency=settings.dispatch.concurrency,
@@ -107,6 +91,7 @@ def open_dispatcher(
             settings.retry,
             settings.dispatch.stop_grace_ms / 1_000,
             settings.dispatch.exit_grace_ms / 1_000,
+            settings.attempts.pauses_limited,
         ),
     )
     ports = DispatcherPorts(
@@ -120,7 +105,42 @@ def open_dispatcher(
     )
     dispatcher = Dispatcher(hub, agents, policy, ports)
     directory.hints.subscribe(dispatcher.hint)
-    return dispatcher
+    return dispatcher, build_agents
+
+
+def _build_agents(
+    directory: DataDirectory, context: "_RunnerContext", agents: Mapping[str, AgentSettings]
+) -> "list[AgentSpec]":
+    """Build what the dispatcher needs to start these agents."""
+    from dragoman.agents.prompt import build_prompt, build_remote_prompt
+    from dragoman.services.dispatch.agent_slots import AgentSpec
+    from dragoman.services.dispatch.budget_enforcer import Budget
+
+    directory.warnings.extend(restrict_directory(directory.path, agents.values()))
+    return [
+        AgentSpec(
+            name=name,
+            runner=_build_runner(directory, name, one, context),
+            queues=agent_queues(name, one),
+            build_prompt=partial(
+                _build_prompt, directory.hub.store, build_remote_prompt if one.url else build_prompt
+            ),
+            dialects=one.speaks,
+            must_report=is_ccos_agent(one),
+            checks=one.checks,
+            concurrency=one.concurrency,
+            attempt_ms=_attempt_limit(one.attempt_ms, directory.settings.attempts.max_ms),
+            budget=Budget(
+                one.attempts_per_day, one.minutes_per_day, one.output_per_day, one.cost_per_day
+            ),
+        )
+        for name, one in agents.items()
+    ]
+
+
+def _attempt_limit(*limits_ms: int) -> int:
+    """The shortest of several time limits; 0: none holds."""
+    return min(filter(None, limits_ms), default=0)
 
 
 class _RunnerContext(Struct, frozen=True):
@@ -138,12 +158,17 @@ class _RunnerContext(Struct, frozen=True):
 
 def _build_prompt(
     store: "Store",
-    write: "Callable[[Task, str, Intent | None, Handoff | None], str]",
+    write: "Callable[[Task, str, Intent | None, Handoff | None, Briefing | None], str]",
     task: "Task",
     agent: str,
 ) -> str:
-    """Build the prompt of a task, with its intent and the handoff by which the agent has it."""
-    return write(task, agent, find_intent_of_task(store, task), handoff_held_by(store, task, agent))
+    return write(
+        task,
+        agent,
+        find_intent_of_task(store, task),
+        handoff_held_by(store, task, agent),
+        find_briefing(store, task),
+    )
 
 
 async def _submit_message(router: Router, actor: Actor, message: bytes) -> str:
@@ -157,9 +182,10 @@ async def _submit_message(router: Router, actor: Actor, message: bytes) -> str:
 # --- runners ----------------------------------------------------------------------------------
 
 
-def _build_runner(directory: DataDirectory, name: str, context: _RunnerContext) -> "Runner":
+def _build_runner(
+    directory: DataDirectory, name: str, settings: AgentSettings, context: _RunnerContext
+) -> "Runner":
     """Build the runner of an agent."""
-    settings = directory.settings.agents[name]
 
     def make_token(of: "Assignment") -> str:
         # The token dies with its attempt. Its own expiry must come later: an agent that is stopped
@@ -259,6 +285,7 @@ def _open_worktree(
     assignment: "Assignment",
 ) -> Path:
     """Open the task's worktree, including the commit of an earlier attempt."""
+    from dragoman.files.layout import worktree_path
     from dragoman.system.worktree import Branch, fast_forward, find_commit, open_worktree
 
     data, resume_commit = directory.path, assignment.resume_commit
@@ -267,7 +294,7 @@ def _open_worktree(
     commit = find_commit(repository, resume_commit, variables)
     hub = directory.hub.store.ledger_id()
     branch = Branch(f"dragoman/{assignment.aof_id}", commit or settings.base, hub)
-    at = data.absolute() / "worktrees" / assignment.aof_id
+    at = data.absolute() / worktree_path(assignment.aof_id)
     folder = open_worktree(repository, at, branch, variables, is_cancelled)
 
     def wrap(words: Sequence[str]) -> Sequence[str]:
@@ -346,15 +373,16 @@ def _find_request(store: Store, assignment: "Assignment") -> ccos.TaskRequest:
     view = find_task(store, assignment.task)
     if isinstance(view, Refusal):
         raise FileNotFoundError(0, view.detail)
-    intent, handoff = (
+    intent, handoff, briefing = (
         find_intent_of_task(store, view.task),
         handoff_held_by(store, view.task, assignment.agent),
+        find_briefing(store, view.task),
     )
     if intent is not None:
-        request = ccos.request_of(intent, view.task, handoff)
+        request = ccos.request_of(intent, view.task, handoff, briefing)
         if request is not None and request.agent_id == assignment.agent:
             return request
-    return ccos.request_for_task(view.task, assignment.agent, assignment.session, handoff)
+    return ccos.request_for_task(view.task, assignment.agent, assignment.session, handoff, briefing)
 
 
 def ccos_url_runner(

@@ -45,6 +45,11 @@ def check_separation(name: str, settings: AgentSettings, data: Path) -> None:
                 "or name the program that the hub shall start"
             )
     user = _find_user(name, settings)
+    if settings.user and settings.checks and not settings.sandbox:
+        raise SettingsError(
+            f"{label}.checks: the work of a program with a user of its own is closed to the hub's; "
+            'add sandbox = "bwrap", in which its checks run, too'
+        )
     if user is not None and settings.repository:
         raise SettingsError(
             f"{label}.user: git would make the worktree as the hub's user, in a repository that "
@@ -150,6 +155,19 @@ class Separation(Struct, frozen=True):
             return command
         return self._sandbox(assignment, folder, has_network=False).wrap(command, folder)
 
+    def wrap_check(self, command: Sequence[str], folder: Path) -> Sequence[str]:
+        """Wrap a command that looks at the work in a folder after the attempt has ended."""
+        if not self.settings.sandbox:
+            return command
+        git = self._git_folders(folder)
+        sandbox = self._build_sandbox(
+            shown=git.shown if git else [],
+            given=git.given if git else [folder],
+            locked=git.locked if git else [],
+            has_network=self.settings.sandbox_network,
+        )
+        return sandbox.wrap(command, folder)
+
     def _folders(self, assignment: "Assignment") -> tuple[Path, Path, Path]:
         task = assignment.aof_id
         return (
@@ -159,18 +177,33 @@ class Separation(Struct, frozen=True):
         )
 
     def _sandbox(self, assignment: "Assignment", folder: Path, *, has_network: bool) -> "Sandbox":
-        from dragoman.system.bubblewrap import Sandbox
-
         home, runs, inbox = self._folders(assignment)
         git = self._git_folders(folder)
+        return self._build_sandbox(
+            shown=[runs, *(git.shown if git else [])],
+            given=[home, inbox, *(git.given if git else [])],
+            locked=[*(git.locked if git else []), *map(Path, filter(None, [self.certificate]))],
+            has_network=has_network,
+        )
+
+    def _build_sandbox(
+        self,
+        *,
+        shown: Sequence[Path],
+        given: Sequence[Path],
+        locked: Sequence[Path],
+        has_network: bool,
+    ) -> "Sandbox":
+        from dragoman.system.bubblewrap import Sandbox
+
         return Sandbox(
             readable=[Path(path) for path in self.settings.sandbox_readable],
             writable=[Path(path) for path in self.settings.sandbox_writable],
             hidden_files=self.secret_files,
             hidden_folder=self.data,
-            shown=[runs, *(git.shown if git else [])],
-            given=[home, inbox, *(git.given if git else [])],
-            locked=[*(git.locked if git else []), *map(Path, filter(None, [self.certificate]))],
+            shown=shown,
+            given=given,
+            locked=locked,
             home=self.variables.get("HOME", self.git_variables.get("HOME", "")),
             has_network=has_network,
             user=self.user,

@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
+from math import inf
+from pathlib import Path
 from time import monotonic
 
 from msgspec import Struct
 
+from dragoman.bootstrap.checks import open_check_runner
 from dragoman.bootstrap.dialects import open_dialects
-from dragoman.bootstrap.projection import FileProjection
+from dragoman.bootstrap.projection import FileProjection, open_owner_notifier
 from dragoman.config import AgentSettings, Settings
 from dragoman.core.actor import Actor
 from dragoman.core.base import Role
@@ -21,13 +24,17 @@ from dragoman.engine.queries.handoffs import needed_artifact_hashes
 from dragoman.engine.request import Rejected
 from dragoman.engine.router import ForwardToHub, Router
 from dragoman.engine.store_facts import StoreFacts
+from dragoman.engine.task_actions import ActionSettings, action_dialect
 from dragoman.files.artifacts import ArtifactCleanup
-from dragoman.files.error_isolation import Warn
-from dragoman.files.handoff_verification import check_handoff
+from dragoman.files.atomic_write import write_if_changed
+from dragoman.files.errors import Warn
 from dragoman.files.inbox import Inbox, SendResult
+from dragoman.files.layout import DELIVERIES
 from dragoman.files.task_work_folder import has_task_file
 from dragoman.protocols.agentmail import MessageType, compose
+from dragoman.services.check_runner import CheckRunner
 from dragoman.services.checkpointer import Checkpointer
+from dragoman.services.deliverer import Deliverer
 from dragoman.services.file_service import FileService
 from dragoman.services.notifier import Notifier
 from dragoman.services.scheduler import ServiceGroup
@@ -38,6 +45,7 @@ from dragoman.services.timers import time_driven_services
 from dragoman.surfaces.cli.data_directory import DirectoryParts
 from dragoman.system.clock import SystemClock
 from dragoman.system.safe_fs import SafeDisk
+from dragoman.system.state_files import DeliveryCursor
 from dragoman.text.strict_json import MAX_BYTES
 
 # --- requests for workers ---------------------------------------------------------------------
@@ -162,11 +170,14 @@ def open_file_services(
             FileService("artifacts", lambda: sweep(now()), warn),
         ),
         commit_driven=(files.service,),
-        upkeep=(
-            FileService("file-repair", files.mend, warn, monotonic),
-            FileService("artifact-cleanup", copies.remove_old, warn, monotonic),
-        ),
+        upkeep=(FileService("artifact-cleanup", copies.remove_old, warn, monotonic),),
     )
+
+
+def _write_delivery(data: Path, agent: str, name: str, content: bytes) -> None:
+    """Write a delivered message where an agent finds it that has only a file system."""
+    with closing(SafeDisk(data)) as disk:
+        write_if_changed(disk, f"{DELIVERIES}/{agent}/{name}", content)
 
 
 # --- the table --------------------------------------------------------------------------------
@@ -179,6 +190,9 @@ class ServicePorts(Struct, frozen=True):
     close_stream: Callable[[str, str], RecordTrace | None]
     checkpointer: Checkpointer
     notifier: Notifier
+    owner_notifier: Notifier
+    check_runner: CheckRunner
+    deliverer: Deliverer
     files: FileServices = FileServices()
 
 
@@ -197,6 +211,7 @@ def service_groups(
                 open_spawner(settings, hub, router),
             ),
         ),
+        ServiceGroup("deliverer", commit_driven=(ports.deliverer,)),
         # A remote queue may be slow.
         ServiceGroup("inbox", files.inbox, interval_seconds=0.5, is_latency_sensitive=True),
         # A round checks the file of every task: even of very many it takes a hundredth of a core.
@@ -205,8 +220,11 @@ def service_groups(
         ),
         # Once a day it reads all handoffs.
         ServiceGroup("upkeep", files.upkeep, interval_seconds=60.0),
+        # A check may take as long as its time limit.
+        ServiceGroup("checks", (ports.check_runner,), hang_timeout_seconds=inf),
         ServiceGroup("checkpoint", commit_driven=(ports.checkpointer,)),
         ServiceGroup("notifier", commit_driven=(ports.notifier,)),
+        ServiceGroup("owner-inbox", (ports.owner_notifier,)),
         ServiceGroup("search-index", (SearchIndexer(hub),), interval_seconds=2.0),
     )
 
@@ -226,7 +244,8 @@ def build_parts(
     opened, facts = open_dialects(settings, data, hub, secret), open_facts(files)
     # Of an engine that has its requests run elsewhere.
     forward: ForwardToHub | None = getattr(hub.engine, "forward", None)
-    router = Router(hub, opened.dialects, facts, forward=forward)
+    actions = action_dialect(ActionSettings(settings.retry, settings.attempts.pauses_limited))
+    router = Router(hub, opened.dialects, facts, forward=forward, own=actions)
     inbox_router = (
         router
         if settings.files.trust_moves
@@ -242,6 +261,11 @@ def build_parts(
         close_stream=opened.close_stream,
         checkpointer=checkpointer,
         notifier=notifier,
+        owner_notifier=open_owner_notifier(data, settings, hub),
+        check_runner=open_check_runner(settings, data, hub),
+        deliverer=Deliverer(
+            hub, opened.dialects, DeliveryCursor(data), partial(_write_delivery, data)
+        ),
         files=file_services,
     )
     return DirectoryParts(
@@ -249,7 +273,6 @@ def build_parts(
         service_groups(hub, settings, router, ports),
         (*file_services.inbox, *file_services.polled, *file_services.commit_driven),
         partial(_service_remarks, inbox, notifier),
-        partial(check_handoff, hub.store, files.disk, artifacts),
         artifacts.verify_copy,
     )
 

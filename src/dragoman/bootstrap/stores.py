@@ -20,9 +20,8 @@ from dragoman.config.store_url import (
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Clock, DurableStore, Store
 from dragoman.surfaces.cli.data_directory import ReadOnlyDirectory
-from dragoman.system.clock import FixedClock, SystemClock
+from dragoman.system.clock import FixedClock, SystemClock, new_id
 from dragoman.system.hub_lock import HubAddress, HubRunning, clock_override_error, find_hub
-from dragoman.system.ids import new_id
 from dragoman.text.error_messages import describe_exception
 
 # --- stores by URL ----------------------------------------------------------------------------
@@ -49,7 +48,7 @@ def open_store(
         raise StoreUnavailable(
             f"there is no database at {path}{location_hint(url, data)}: run `dragoman init`"
         )
-    return (SqliteStore.open if create else SqliteStore.open_to_read)(path, new_ledger_id)
+    return SqliteStore.open(path, new_ledger_id)
 
 
 def open_or_create(url: str, data: Path) -> DurableStore:
@@ -112,7 +111,7 @@ def needs_migration(url: str, data: Path) -> bool:
     """Check whether an existing store has an older schema version, and would be migrated."""
     if is_postgres(url):
         from dragoman.store.postgres.migrate import MIGRATIONS as NEWEST
-        from dragoman.store.postgres.staged_restore import schema_version_at
+        from dragoman.store.postgres.migrate import schema_version_at
 
         return 0 < schema_version_at(url) < len(NEWEST)
     from dragoman.store.sqlite.migrate import MIGRATIONS
@@ -233,5 +232,13 @@ def open_readonly(data: Path, store: str, now: int | None) -> ReadOnlyDirectory:
     if not data.is_dir():
         raise missing_directory_error(data)
     found = read_environment(data, store, now)
-    opened, agents = found.open_store(create=False), frozenset(found.settings.agents)
-    return ReadOnlyDirectory(opened, found.clock, found.running_hub, agents, opened.close)
+    opened = found.open_store(create=False)
+    return ReadOnlyDirectory(
+        store=opened,
+        clock=found.clock,
+        hub_address=found.running_hub,
+        configured_agents=frozenset(found.settings.agents),
+        served_names=found.settings.served_names,
+        teamspaces=found.settings.teamspaces,
+        close=opened.close,
+    )

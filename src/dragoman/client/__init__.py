@@ -9,9 +9,15 @@ async with connect() as hub:
             await work.complete("fixed, with a test")
 """
 
-from dragoman.client.errors import BadAnswer, HubUnreachable, LeaseLost
+from dragoman.client.errors import (
+    BadAnswer,
+    HubUnreachable,
+    LeaseLost,
+    QuestionClosed,
+    Unauthenticated,
+)
 from dragoman.client.hub import Hub, Works, connect
-from dragoman.client.models import AcceptedMessage, Event, Problem, RejectedMessage, Task
+from dragoman.client.models import AcceptedMessage, Briefing, Event, Problem, RejectedMessage, Task
 from dragoman.client.requests import Message
 from dragoman.client.signing import Signer
 from dragoman.client.sync import SyncHub, SyncWork, connect_sync
@@ -23,6 +29,7 @@ from dragoman.engine.schemas.tasks import TaskSummary
 __all__ = [
     "AcceptedMessage",
     "BadAnswer",
+    "Briefing",
     "DragomanError",
     "Event",
     "Gap",
@@ -31,6 +38,7 @@ __all__ = [
     "LeaseLost",
     "Message",
     "Problem",
+    "QuestionClosed",
     "Refused",
     "RejectedMessage",
     "SettingsError",
@@ -39,6 +47,7 @@ __all__ = [
     "SyncWork",
     "Task",
     "TaskSummary",
+    "Unauthenticated",
     "Work",
     "Works",
     "connect",

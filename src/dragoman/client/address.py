@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import httpx2
@@ -10,10 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.client.errors import HubUnreachable
-from dragoman.config import DEFAULT_DATA
 from dragoman.core.errors import SettingsError
-from dragoman.system.hub_client import pinned_context, unverified_context
+from dragoman.system.bearer_tokens import CREDENTIAL_FILE
+from dragoman.system.data_search import FOLDER, find_data
 from dragoman.system.hub_lock import HubAddress, find_hub
+from dragoman.system.tls import pinned_context, unverified_context
 
 
 class Address(Struct, frozen=True):
@@ -25,11 +27,19 @@ class Address(Struct, frozen=True):
     """The data directory through whose lock it was found: it runs on this machine."""
     certificate: str = ""
     """The file of the certificate that it must show; empty: one that is trusted here."""
-    uses_owner_token: bool = False
-    """True if the token is that of the data directory."""
+    credential_source: Literal["argument", "variable", "file"] = "argument"
+    """Place of the token: passed, DRAGOMAN_TOKEN, or `file`: the owner's, in the data directory."""
 
     def __repr__(self) -> str:
         return f"Address({self.url})"  # a token must not reach a log
+
+    def describe_token(self) -> str:
+        """Describe the token by where it was found, for an error."""
+        if self.credential_source == "file":
+            return f"the token of {self.data}/{CREDENTIAL_FILE}"
+        return "the token of " + (
+            "DRAGOMAN_TOKEN" if self.credential_source == "variable" else "connect(token=…)"
+        )
 
     def tls_verification(self) -> ssl.SSLContext | bool:
         """Return how its certificate is verified."""
@@ -47,7 +57,7 @@ class Address(Struct, frozen=True):
         running = find_hub(self.data) if self.data is not None else None
         if running is None:
             return self
-        token = running.token if self.uses_owner_token else self.token
+        token = running.token if self.credential_source == "file" else self.token
         return replace(self, url=running.url.rstrip("/"), token=token)
 
 
@@ -56,6 +66,7 @@ def find_address(
 ) -> Address:
     """Find the hub to call. The token of a data directory is shown to its own hub only."""
     url = url or environ.get("DRAGOMAN_URL", "")
+    source: Literal["argument", "variable"] = "argument" if token else "variable"
     token = token or environ.get("DRAGOMAN_TOKEN", "")
     if not token.isascii() or not token.isprintable():
         raise SettingsError(
@@ -66,28 +77,31 @@ def find_address(
         if token:
             is_environment_url = url == environ.get("DRAGOMAN_URL", "").rstrip("/")
             certificate = environ.get("DRAGOMAN_CERT", "") if is_environment_url else ""
-            return Address(url, token, certificate=certificate)
-    folder = Path(data or environ.get("DRAGOMAN_DATA") or DEFAULT_DATA)
+            return Address(url, token, certificate=certificate, credential_source=source)
+    folder = Path(data or environ.get("DRAGOMAN_DATA") or find_data()[0] or FOLDER)
     running = _find_running(folder)
     if not url:
-        return _address_from_directory(running, token, folder)
+        return _address_from_directory(running, token, folder, source)
     if running is not None and running.url.rstrip("/") == url:
-        return _address_from_directory(running, token, folder)
+        return _address_from_directory(running, token, folder, source)
     raise SettingsError(
         f"there is no token for the hub at {url}: set DRAGOMAN_TOKEN, or pass token=…; "
         "`dragoman agent add NAME` prints one"
     )
 
 
-def _address_from_directory(running: HubAddress | None, token: str, folder: Path) -> Address:
+def _address_from_directory(
+    running: HubAddress | None, token: str, folder: Path, source: Literal["argument", "variable"]
+) -> Address:
     if running is None:
         raise HubUnreachable(
             f"no hub runs for the data directory {folder}: start one with `dragoman up`, or say "
             "where it is with DRAGOMAN_URL and DRAGOMAN_TOKEN"
         )
-    return Address(
-        running.url.rstrip("/"), token or running.token, folder, uses_owner_token=not token
-    )
+    url = running.url.rstrip("/")
+    if token:
+        return Address(url, token, folder, credential_source=source)
+    return Address(url, running.token, folder, credential_source="file")
 
 
 def _find_running(folder: Path) -> HubAddress | None:

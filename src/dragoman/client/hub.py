@@ -11,9 +11,11 @@ from typing import Any, Final, Self, Unpack
 from dragoman.client.address import find_address
 from dragoman.client.models import (
     AcceptedMessage,
+    Briefing,
     Claim,
     Event,
     EventPage,
+    HubStatus,
     Problem,
     RejectedMessage,
     Task,
@@ -22,21 +24,19 @@ from dragoman.client.models import (
 from dragoman.client.requests import Message, Request, TaskFields, post, send_batches, task_path
 from dragoman.client.signing import Signer, find_signer
 from dragoman.client.transport import ApiClient, Transport, parse_batch
-from dragoman.client.work import DEFAULT_HEARTBEAT_MS, HeldClaim, LeaseTiming, Work
+from dragoman.client.work import DEFAULT_HEARTBEAT_MS, WAIT_MS, HeldClaim, LeaseTiming, Work
 from dragoman.config import environment
 from dragoman.core.base import DEFAULT_LEASE_MS, Status
 from dragoman.core.errors import Refused, SettingsError
 from dragoman.core.limits import MAX_SAFE_INTEGER
 from dragoman.engine.ports import Gap
 from dragoman.engine.schemas.tasks import TaskSummary
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 
 DEFAULT_PATIENCE_S: Final = 60.0
 """Seconds for which a request is retried while the hub does not answer."""
 _PAGE_SIZE: Final = 100
 _EVENT_PAGE: Final = 500
-_WAIT_MS: Final = 20_000
-"""Longest wait of one request for new work or new events."""
 _log = logging.getLogger("dragoman.client")
 
 OnGap = Callable[[Gap], None]
@@ -92,7 +92,7 @@ class Hub:
         await self._transport.__aenter__()
         try:
             await self._api.request(
-                Request("GET", "/v1/tasks", TaskPage, {"limit": 1}), fail_fast=True
+                Request("GET", "/v1/tasks", TaskPage, {"limit": 1}), is_first=True
             )
         except BaseException:
             await self._transport.__aexit__(None, None, None)
@@ -115,23 +115,23 @@ class Hub:
         agent: str,
         *,
         session: str = "",
-        ttl_ms: int = DEFAULT_LEASE_MS,
+        ttl_ms: int | None = None,
         beat_ms: int = DEFAULT_HEARTBEAT_MS,
         stop_when_idle: bool = False,
     ) -> "Works":
         """Claim tasks for an agent, one after the other, each kept alive by heartbeats.
 
         A task that is not ended when the next one is asked for has failed. `ttl_ms`: after so long
-        without a heartbeat, another agent may claim it. `beat_ms`: how soon a lost lease is
-        noticed.
+        without a heartbeat, another agent may claim it; else as `[leases] ttl_ms` of the hub's
+        settings says. `beat_ms`: how soon a lost lease is noticed.
         """
-        wait_ms = 0 if stop_when_idle else _WAIT_MS
-        claim = {"agent": agent, "session": session, "wait_ms": wait_ms}
-        return Works(self._api, claim, LeaseTiming(ttl_ms, beat_ms), self._open_work)
+        wait_ms = 0 if stop_when_idle else WAIT_MS
+        claim: dict[str, str | int] = {"agent": agent, "session": session, "wait_ms": wait_ms}
+        if ttl_ms is not None:
+            claim["ttl_ms"] = ttl_ms
+        return Works(self._api, claim, LeaseTiming(DEFAULT_LEASE_MS, beat_ms), self._open_work)
 
-    async def assigned(
-        self, *, ttl_ms: int = DEFAULT_LEASE_MS, beat_ms: int = DEFAULT_HEARTBEAT_MS
-    ) -> Work:
+    async def assigned(self, *, beat_ms: int = DEFAULT_HEARTBEAT_MS) -> Work:
         """Return the task that a hub started this program for, by DRAGOMAN_TASK and its token.
 
         It is claimed already, and alive while the program runs; the heartbeat notices its loss.
@@ -145,8 +145,10 @@ class Hub:
             )
         earliest_start = asyncio.get_running_loop().time()  # until then the hub renews the lease
         task = await self.task(name)
-        claim = Claim(agent, task.attempt, task.fence, task)
-        held = HeldClaim(claim, LeaseTiming(ttl_ms, beat_ms), earliest_start)
+        briefing = await self._api.get(task_path(name, "briefing"), Briefing | None)
+        claim = Claim(agent, task.attempt, task.fence, task, briefing)
+        timing = LeaseTiming(DEFAULT_LEASE_MS, beat_ms).as_granted(task)
+        held = HeldClaim(claim, timing, earliest_start)
         work = Work(self._api, held, asyncio.current_task(), self._open_work.discard)
         self._open_work.add(work)
         return work
@@ -156,6 +158,10 @@ class Hub:
         return await self._api.post(
             "/v1/tasks", Task, {"title": title, "ready": True, **fields}, key
         )
+
+    async def status(self) -> HubStatus:
+        """Return who works on what, what waits and for whom, and what needs a person."""
+        return await self._api.get("/v1/status", HubStatus)
 
     async def task(self, name: str) -> Task:
         """Return a task by any of its names."""
@@ -234,9 +240,9 @@ class Hub:
             newest: EventPage = await self._api.get("/v1/events", EventPage, beyond)
             position = newest.next
         while True:
-            more = {**query, "after": position, "limit": _EVENT_PAGE, "wait": _WAIT_MS}
+            more = {**query, "after": position, "limit": _EVENT_PAGE, "wait": WAIT_MS}
             page: EventPage = await self._api.request(
-                Request("GET", "/v1/events", EventPage, more, wait_ms=_WAIT_MS)
+                Request("GET", "/v1/events", EventPage, more, wait_ms=WAIT_MS)
             )
             for event in page.events:
                 yield event
@@ -260,8 +266,8 @@ class Works(AsyncIterator[Work]):
         timing: LeaseTiming,
         open_work: set[Work],
     ) -> None:
-        """`claim`: the agent, its session, and the time to wait for a task; 0: do not wait, and end
-        without one."""
+        """`claim`: the agent, its session, the duration of the lease if one is wanted, and the time
+        to wait for a task; 0: do not wait, and end without one."""
         self._api = api
         self._claim = claim
         self._timing = timing
@@ -287,12 +293,11 @@ class Works(AsyncIterator[Work]):
     async def _claim_next(self) -> HeldClaim:
         loop, wait_ms = asyncio.get_running_loop(), int(self._claim["wait_ms"])
         # One key until there is a task: a response that was lost is repeated.
-        body = {**self._claim, "ttl_ms": self._timing.ttl_ms}
-        request = post("/v1/work", Claim | None, body, self._api.ensure_key(""), wait_ms)
+        request = post("/v1/work", Claim | None, self._claim, self._api.ensure_key(""), wait_ms)
         while True:
             earliest_start = loop.time()
             claim: Claim | None = await self._api.request(request)
             if claim is not None:
-                return HeldClaim(claim, self._timing, earliest_start)
+                return HeldClaim(claim, self._timing.as_granted(claim.task), earliest_start)
             if not wait_ms:
                 raise StopAsyncIteration

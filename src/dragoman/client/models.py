@@ -5,10 +5,20 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from dragoman.core.base import Status
+from dragoman.engine.schemas.briefing import BriefingResource
+from dragoman.engine.schemas.status import StatusResource
 from dragoman.engine.schemas.tasks import TaskDetail, TaskSummary
 
 Task: TypeAlias = TaskDetail
 """A task with everything about it."""
+
+
+Briefing: TypeAlias = BriefingResource
+"""All that earlier attempts, answers and reviews left for whoever works on a task next."""
+
+
+HubStatus: TypeAlias = StatusResource
+"""The whole hub at one moment."""
 
 
 class Event(Struct, frozen=True, rename="camel"):
@@ -26,6 +36,8 @@ class Event(Struct, frozen=True, rename="camel"):
     via: str | None = None
     original_text: Any = None
     """The original text of the message that caused it."""
+    withheld: bool = False
+    """True if only others may read what it says; its type is `withheld` then, its body empty."""
 
     @property
     def task(self) -> str:
@@ -79,8 +91,16 @@ class Claim(Struct, frozen=True, rename="camel"):
     attempt: int
     fence: int
     task: Task
+    briefing: Briefing | None = None
+    """All that earlier attempts, answers and reviews left; None if there is nothing."""
     token: str | None = None
     """The token of its writes, if another than the agent has claimed it."""
+
+
+class AskedQuestion(Struct, frozen=True):
+    """The id of a question that was asked."""
+
+    question: str
 
 
 class TaskPage(Struct, frozen=True):

@@ -13,8 +13,7 @@ from dragoman.core.errors import SettingsError
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Clock
 from dragoman.engine.signed_requests import sign_message
-from dragoman.system.clock import SystemClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import SystemClock, new_id
 from dragoman.system.safe_fs import read_private_file
 from dragoman.text.error_messages import describe_exception
 from dragoman.text.strict_json import StrictJsonError, encode_json, parse_json

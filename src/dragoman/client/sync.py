@@ -16,7 +16,6 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 from dragoman.client.hub import DEFAULT_PATIENCE_S, Hub
 from dragoman.client.signing import Signer
 from dragoman.client.work import DEFAULT_HEARTBEAT_MS, Work
-from dragoman.core.base import DEFAULT_LEASE_MS
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -158,6 +157,7 @@ class SyncWork(_Blocking[Work]):
         self.agent: Final = work.agent
         self.attempt: Final = work.attempt
         self.fence: Final = work.fence
+        self.briefing: Final = work.briefing
 
     @property
     def is_open(self) -> bool:
@@ -170,6 +170,7 @@ class SyncWork(_Blocking[Work]):
 
     progress: Final = _blocking(Work.progress)
     note: Final = _blocking(Work.note)
+    ask: Final = _blocking(Work.ask)
     complete: Final = _blocking(Work.complete)
     block: Final = _blocking(Work.block)
     fail: Final = _blocking(Work.fail)
@@ -225,7 +226,7 @@ class SyncHub(_Blocking[Hub]):
         agent: str,
         *,
         session: str = "",
-        ttl_ms: int = DEFAULT_LEASE_MS,
+        ttl_ms: int | None = None,
         beat_ms: int = DEFAULT_HEARTBEAT_MS,
         stop_when_idle: bool = False,
     ) -> Generator[SyncWork]:
@@ -236,14 +237,13 @@ class SyncHub(_Blocking[Hub]):
         for work in self._loop.iterate(works.without_cancellation()):
             yield SyncWork(self._loop, work)
 
-    def assigned(
-        self, *, ttl_ms: int = DEFAULT_LEASE_MS, beat_ms: int = DEFAULT_HEARTBEAT_MS
-    ) -> SyncWork:
+    def assigned(self, *, beat_ms: int = DEFAULT_HEARTBEAT_MS) -> SyncWork:
         """Return the task that a hub started this program for, by DRAGOMAN_TASK and its token."""
-        found = self._loop.run(self._target.assigned(ttl_ms=ttl_ms, beat_ms=beat_ms))
+        found = self._loop.run(self._target.assigned(beat_ms=beat_ms))
         return SyncWork(self._loop, found)
 
     create: Final = _blocking(Hub.create)
+    status: Final = _blocking(Hub.status)
     task: Final = _blocking(Hub.task)
     tasks: Final = _iterating(Hub.tasks)
     move: Final = _blocking(Hub.move)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from dragoman.client import requests
 from dragoman.client.address import Address
-from dragoman.client.errors import BadAnswer, HubUnreachable, LeaseLost
+from dragoman.client.errors import BadAnswer, HubUnreachable, LeaseLost, Unauthenticated
 from dragoman.client.models import AcceptedMessage, Problem, RejectedMessage
 from dragoman.client.requests import ApiDescription, Message, Query, Request
 from dragoman.client.signing import Signer
@@ -153,6 +153,9 @@ RESPONSE_S: Final = 30.0
 _WARNING_HEADER: Final = "dragoman-warning"
 """The header for warnings beside a response."""
 
+_SIGNED_PATH: Final = "/v1/signed"
+"""The path of signed messages, which takes them whatever token is shown."""
+
 _UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
 
 _START_HINT: Final = "Is it running? `dragoman up` starts one"
@@ -193,29 +196,31 @@ class Transport:
         token: str = "",
         patience: float | None = None,
         rebuild: Callable[[Request], Request] | None = None,
-        fail_fast: bool = False,
+        is_first: bool = False,
     ) -> Any:
         """Send a request and return its answer; a refusal is raised, and HubUnreachable if there is
         none.
 
         `rebuild`: makes the request anew each time it is sent, if it must not be the same.
-        `fail_fast`: a hub that is busy is waited for, but not one that does not answer.
+        `is_first`: it opens the connection: a hub that is busy is waited for, but not one that does
+        not answer.
         """
         limit = self._patience if patience is None else patience
         wait = request.wait_ms / 1_000
         retries = Retries(self.address.url, request.path, wait, limit, self.new_id())
         while True:
-            result = await self._send_once(rebuild(request) if rebuild else request, token)
+            sent = rebuild(request) if rebuild else request
+            result = await self._send_once(sent, token, is_first=is_first)
             if not isinstance(result, RetryAfter):
                 return result
-            if fail_fast and isinstance(result, NoResponse):
+            if is_first and isinstance(result, NoResponse):
                 raise HubUnreachable(
                     f"the hub at {self.address.url} does not answer ({result.reason}). "
                     f"{_START_HINT}"
                 )
             await retries.pause(result)
 
-    async def _send_once(self, request: Request, token: str) -> Any:
+    async def _send_once(self, request: Request, token: str, *, is_first: bool) -> Any:
         """Send a request once; return its answer, or `RetryAfter`."""
         timeout = httpx2.Timeout(RESPONSE_S + request.wait_ms / 1_000, connect=CONNECT_S)
         try:
@@ -237,7 +242,20 @@ class Transport:
             ) from error
         for warning in response.headers.get_list(_WARNING_HEADER):
             _log.warning("%s: %s", request.path, warning)
-        return parse_response(request, response)
+        try:
+            return parse_response(request, response)
+        except Refused as refused:
+            is_login = response.status_code == 401 or (is_first and response.status_code == 403)
+            if not is_login or request.path == _SIGNED_PATH:
+                raise
+            raise self._login_error(refused, token) from None
+
+    def _login_error(self, refused: Refused, token: str) -> Unauthenticated:
+        """Build the exception of a refused token, which is named and never shown."""
+        shown = "the token of the attempt" if token else self.address.describe_token()
+        detail = f"the hub at {self.address.url} does not accept {shown}: {refused.detail}"
+        hint = "" if token else ". `dragoman agent token NAME` prints a new one"
+        return Unauthenticated(Refusal(refused.code, detail + hint))
 
     async def _refresh_address(self, error: httpx2.TransportError) -> None:
         """Find the address again: a hub of a data directory may have come back at another port."""
@@ -327,9 +345,9 @@ class ApiClient:
         """Return the caller's idempotency key, else a new one."""
         return given or self.transport.new_id()
 
-    async def request(self, request: Request, *, fail_fast: bool = False) -> Any:
+    async def request(self, request: Request, *, is_first: bool = False) -> Any:
         """Send a request and return its answer."""
-        return await self.transport.send(request, token=self._token, fail_fast=fail_fast)
+        return await self.transport.send(request, token=self._token, is_first=is_first)
 
     async def get(self, path: str, response_type: Any, query: Query | None = None) -> Any:
         """Read what is at a path."""
@@ -353,7 +371,7 @@ class ApiClient:
         def sign_again(request: Request) -> Request:
             return replace(request, body=signer.sign(message, request.key))
 
-        unsigned = Request("POST", "/v1/signed", AcceptedMessage, key=self.ensure_key(key))
+        unsigned = Request("POST", _SIGNED_PATH, AcceptedMessage, key=self.ensure_key(key))
         return await self.transport.send(unsigned, token=self._token, rebuild=sign_again)
 
     async def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:

@@ -2,22 +2,26 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from math import inf
 from types import TracebackType
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Self, TypeVar, Unpack
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from dragoman.client.errors import LeaseLost
-from dragoman.client.models import AcceptedMessage, Claim, Task
-from dragoman.client.requests import Message, SubtaskFields, post, task_path
+from dragoman.client.errors import LeaseLost, QuestionClosed
+from dragoman.client.models import AcceptedMessage, AskedQuestion, Claim, Task
+from dragoman.client.requests import Message, Request, SubtaskFields, post, task_path
 from dragoman.client.transport import ApiClient, Transport
 from dragoman.core.base import Outcome
 from dragoman.core.errors import DragomanError, Refused
 from dragoman.core.limits import MAX_REASON
+from dragoman.engine.schemas.tasks import QuestionDetail
 from dragoman.text.safe_text import safe_text
+
+T = TypeVar("T")
 
 _log = logging.getLogger("dragoman.client")
 
@@ -49,6 +53,10 @@ class LeaseTiming(Struct, frozen=True):
     def interval_s(self) -> float:
         """Seconds between two heartbeats: two may be lost."""
         return min(self.ttl_ms / 3, self.beat_ms) / 1_000
+
+    def as_granted(self, task: Task) -> "LeaseTiming":
+        """Return it with the duration that the hub has granted; a lease that has ended has none."""
+        return self if task.lease is None else replace(self, ttl_ms=task.lease.ttl_ms)
 
 
 class HeldClaim(Struct, frozen=True):
@@ -131,6 +139,16 @@ FINAL_REPORT_S: Final = 5.0
 _UNREPORTED: Final = "the worker went on without reporting an outcome"
 
 
+WAIT_MS: Final = 20_000
+"""Longest wait of one request for new work, new events or an answer."""
+
+
+def _closed_detail(question: QuestionDetail) -> str:
+    if question.state == "withdrawn":
+        return f"{question.id} of {question.task} was withdrawn by {question.closed_by}"
+    return f"{question.task} has gone on without an answer to {question.id}"
+
+
 class Work:
     """One attempt on one task; its heartbeat runs until the attempt has ended.
 
@@ -151,8 +169,11 @@ class Work:
         self.agent: Final = claim.agent
         self.attempt: Final = claim.attempt
         self.fence: Final = claim.fence
+        self.briefing: Final = claim.briefing
+        """All that earlier attempts, answers and reviews left; None if there is nothing."""
         self.lost: LeaseLost | None = None
         """The reason why the task is not ours any more."""
+        self._losing = asyncio.Event()
         self._api = api.with_token(claim.token or "")
         self._on_close = on_close
         self._lost_while_ending: LeaseLost | None = None
@@ -174,6 +195,32 @@ class Work:
     async def note(self, text: str, *, key: str = "") -> Task:
         """Add a line to the work log."""
         return await self._act("note", {"text": text}, key)
+
+    async def ask(self, text: str, *, timeout: float | None = None, key: str = "") -> str:  # noqa: ASYNC109  a limit of the answer, not of this call alone
+        """Ask a question and wait for its answer; the lease is kept meanwhile.
+
+        What was answered before is answered at once. QuestionClosed: it was withdrawn, or the task
+        has gone on without an answer. TimeoutError: there was no answer within so many seconds; the
+        same question again waits on. LeaseLost: the task is not ours any more.
+        """
+        loop = asyncio.get_running_loop()
+        end = inf if timeout is None else loop.time() + timeout
+        asked: AskedQuestion = await self._send("ask", {"text": text}, key, AskedQuestion)
+        path = f"{task_path(self.task.id)}/questions/{asked.question}"
+        while True:
+            wait_ms = max(0, round(min(WAIT_MS, (end - loop.time()) * 1_000)))
+            query = {"wait": wait_ms}
+            request = Request("GET", path, QuestionDetail, query, wait_ms=wait_ms)
+            shown: QuestionDetail = await self._unless_lost(self._api.request(request))
+            if shown.state == "answered":
+                return shown.answer or ""
+            if shown.state != "open":
+                raise QuestionClosed(_closed_detail(shown))
+            if loop.time() >= end:
+                raise TimeoutError(
+                    f"{shown.id} of {shown.task} was not answered within {timeout:g} s: it stays "
+                    "open, and the same question again waits on"
+                )
 
     async def complete(
         self,
@@ -287,9 +334,27 @@ class Work:
         self._cancelled_before = 0 if handler is None else handler.cancelling()
 
     async def _act(self, action: str, body: Mapping[str, Any], key: str) -> Task:
+        return await self._send(action, body, key, Task)
+
+    async def _send(
+        self, action: str, body: Mapping[str, Any], key: str, response_type: type[T]
+    ) -> T:
         self.check()
         path = task_path(self.task.id, action)
-        return await self._api.post(path, Task, {**body, "fence": self.fence}, key)
+        return await self._api.post(path, response_type, {**body, "fence": self.fence}, key)
+
+    async def _unless_lost(self, request: Coroutine[Any, Any, T]) -> T:
+        """Wait for a response; LeaseLost as soon as the lease is lost, even where the worker cannot
+        be cancelled."""
+        waiting = asyncio.create_task(request)
+        losing = asyncio.create_task(self._losing.wait())
+        try:
+            await asyncio.wait({waiting, losing}, return_when=asyncio.FIRST_COMPLETED)
+            self.check()
+            return await waiting
+        finally:
+            waiting.cancel()
+            losing.cancel()
 
     async def _report(
         self,
@@ -341,6 +406,7 @@ class Work:
             self._lost_while_ending = error
             return
         self.lost = error
+        self._losing.set()
         if self._handler is not None:
             self._has_cancelled = self._handler.cancel()
 

@@ -2,11 +2,11 @@
 
 from dragoman.config.load import environment, load_settings, parse_settings, setting_variables
 from dragoman.config.sections import (
-    DEFAULT_DATA,
     TABLE_SECTIONS,
     AgentMailSettings,
     AgentSettings,
     AofSettings,
+    AttemptSettings,
     CcosSettings,
     DispatchSettings,
     EntropySettings,
@@ -19,6 +19,7 @@ from dragoman.config.sections import (
     LeaseSettings,
     NotifySettings,
     RedactionSettings,
+    RunningAgents,
     SaopSettings,
     Settings,
     StoreSettings,
@@ -30,11 +31,11 @@ from dragoman.config.sections import (
 )
 
 __all__ = [
-    "DEFAULT_DATA",
     "TABLE_SECTIONS",
     "AgentMailSettings",
     "AgentSettings",
     "AofSettings",
+    "AttemptSettings",
     "CcosSettings",
     "DispatchSettings",
     "EntropySettings",
@@ -47,6 +48,7 @@ __all__ = [
     "LeaseSettings",
     "NotifySettings",
     "RedactionSettings",
+    "RunningAgents",
     "SaopSettings",
     "Settings",
     "StoreSettings",

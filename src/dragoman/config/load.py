@@ -2,26 +2,252 @@
 
 import os
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, cast
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.config.checks import (
-    VariableError,
-    check_keys,
-    check_names,
-    check_policy,
-    check_ranges,
-    check_variables,
-    explain_validation_error,
-    variable_name,
-)
-from dragoman.config.sections import Settings, section_keys
+from dragoman.config.sections import TABLE_SECTIONS, Settings, section_keys
 from dragoman.config.store_url import resolve_url
 from dragoman.core.errors import SettingsError
+from dragoman.core.ids import check_agent
+from dragoman.core.limits import (
+    LEASE_RANGE_MS,
+    MAX_ATTEMPTS,
+    MAX_POLICY_RULES,
+    MAX_PRICE,
+    MAX_STORED_OUTPUT_BYTES,
+    MAX_TRIES,
+    WAIT_RANGE_MS,
+    check_count,
+)
+from dragoman.core.timestamps import format_duration
+from dragoman.text.error_messages import join_path, nearest_name, shape_fault, suggest
+
+# --- ranges of numbers ------------------------------------------------------------------------
+
+_MAX_DELAY_MS = 365 * 86_400_000
+
+_DAY_MS = 86_400_000
+
+_UNLIMITED = 10**12
+
+RANGES: dict[tuple[str, str], tuple[float, float]] = {
+    ("tasks", "max_attempts"): (1, MAX_ATTEMPTS),
+    ("leases", "ttl_ms"): LEASE_RANGE_MS,
+    ("attempts", "max_ms"): (0, _MAX_DELAY_MS),
+    ("attempts", "quiet_ms"): (0, _MAX_DELAY_MS),
+    ("attempts", "escalate_ms"): (0, _MAX_DELAY_MS),
+    ("agentmail", "ttl_ms"): LEASE_RANGE_MS,
+    ("agentmail", "ack_within_ms"): WAIT_RANGE_MS,
+    ("agentmail", "spawn_within_ms"): WAIT_RANGE_MS,
+    ("handoffs", "ttl_ms"): LEASE_RANGE_MS,
+    ("handoffs", "proposed_ms"): WAIT_RANGE_MS,
+    ("handoffs", "validating_ms"): WAIT_RANGE_MS,
+    ("handoffs", "accepted_ms"): WAIT_RANGE_MS,
+    ("handoffs", "activated_ms"): WAIT_RANGE_MS,
+    ("handoffs", "max_artifact_bytes"): (0, _UNLIMITED),
+    ("handoffs", "max_package_bytes"): (0, _UNLIMITED),
+    ("ccos", "max_agents"): (1, MAX_TRIES),
+    ("ccos", "request_ms"): WAIT_RANGE_MS,
+    ("ccos", "max_output_bytes"): (0, MAX_STORED_OUTPUT_BYTES),
+    ("ccos.policy", "cost_ceiling"): (0, MAX_PRICE),
+    ("saop", "ttl_ms"): LEASE_RANGE_MS,
+    ("saop", "max_turn_bytes"): (1_024, 2**30),
+    ("entropy", "window"): (2, 1_000),
+    ("entropy", "min_turns"): (2, 1_000),
+    ("entropy", "max_fall"): (0, 1),
+    ("entropy", "settled_fall"): (-1, 1),
+    ("entropy", "max_repeats"): (2, 1_000),
+    ("entropy", "max_cycles"): (2, 100),
+    ("retry", "base_ms"): (0, _MAX_DELAY_MS),
+    ("retry", "cap_ms"): (0, _MAX_DELAY_MS),
+    ("http", "port"): (0, 65_535),
+    ("http", "rate_per_second"): (0, _UNLIMITED),
+    ("http", "burst"): (1, _UNLIMITED),
+    ("http", "max_body"): (1_024, 2**31),
+    ("hub", "drain_ms"): (0, _DAY_MS),
+    ("checks", "timeout_ms"): (1_000, _DAY_MS),
+    ("checks", "output_bytes"): (1_000, 100_000_000),
+    ("checks", "concurrency"): (1, 100),
+    ("dispatch", "concurrency"): (1, 10_000),
+    ("dispatch", "poll_ms"): (10, _DAY_MS),
+    ("dispatch", "stop_grace_ms"): (0, _DAY_MS),
+    ("dispatch", "exit_grace_ms"): (0, _DAY_MS),
+    ("agents", "concurrency"): (1, 10_000),
+    ("agents", "attempt_ms"): (0, _MAX_DELAY_MS),
+    ("agents", "output_bytes"): (0, _UNLIMITED),
+    ("agents", "max_trace_lines"): (0, 1_000_000),
+    ("agents", "attempts_per_day"): (0, _UNLIMITED),
+    ("agents", "minutes_per_day"): (0, _UNLIMITED),
+    ("agents", "output_per_day"): (0, _UNLIMITED),
+    ("agents", "cost_per_day"): (0, _UNLIMITED),
+}
+"""Section (or kind of table) and key -> smallest and largest value of a number."""
+
+
+# --- variables that are no settings -----------------------------------------------------------
+
+RESERVED_VARIABLES: Final = {
+    "DRAGOMAN_DATA": "the data directory",
+    "DRAGOMAN_URL": "the address of the hub",
+    "DRAGOMAN_TOKEN": "the token for the hub",
+    "DRAGOMAN_CERT": "the certificate that the hub is trusted by",
+    "DRAGOMAN_AGENT": "the name of the caller",
+    "DRAGOMAN_KEY": "the file of the signing key",
+    "DRAGOMAN_AUDIENCE": "the hub that a signature is for",
+    "DRAGOMAN_TASK": "the task of a program that a hub has started",
+    "DRAGOMAN_SESSION": "the session of that program",
+    "DRAGOMAN_FOLDER": "the folder of that task",
+    "DRAGOMAN_PROMPT": "the file of its prompt",
+    "DRAGOMAN_NOTIFICATION_ID": "the notification of a command that a hub has called",
+    "DRAGOMAN_TASK_ID": "the task of that notification",
+    "DRAGOMAN_LONG_TESTS": "for the tests of this project",
+    "DRAGOMAN_SEED": "the seed of their random choices",
+}
+"""Name -> meaning."""
+
+
+# --- checks -----------------------------------------------------------------------------------
+
+_PREFIX = "DRAGOMAN_"
+
+
+class VariableError(SettingsError):
+    """An environment variable is wrong, and not the file."""
+
+
+def variable_name(section: str, key: str) -> str:
+    return f"{_PREFIX}{section}_{key}".replace(".", "_").upper()
+
+
+def check_variables(
+    environ: Mapping[str, str], known: Mapping[str, Iterable[str]], settings: Settings
+) -> None:
+    """Refuse variables that look like settings and are none, unless the settings themselves name
+    them.
+    """
+    variables = {variable_name(section, key) for section, keys in known.items() for key in keys}
+    variables |= RESERVED_VARIABLES.keys()
+    allowed = variables.union(
+        settings.redaction.variables, *(agent.environment for agent in settings.agents.values())
+    )
+    for name in environ:
+        if name.startswith(_PREFIX) and name not in allowed:
+            # Compared without the prefix, by which any two look alike.
+            names = [one.removeprefix(_PREFIX) for one in sorted(variables)]
+            near = nearest_name(name.removeprefix(_PREFIX), names)
+            hint = f"did you mean {_PREFIX}{near}? Else unset it" if near else "unset it"
+            raise VariableError(
+                f"the variable {name} is not known; {hint} (a setting is {_PREFIX}SECTION_KEY; "
+                "sections with a name of yours stand in dragoman.toml only)"
+            )
+
+
+def explain_validation_error(
+    error: msgspec.ValidationError, from_environment: Collection[tuple[str, str]]
+) -> SettingsError:
+    """Error of msgspec with the setting as a person wrote it, and what would be right."""
+    fault = shape_fault(error, Settings)
+    # Of a list, the setting is what has a name.
+    setting, _, _ = fault.path.partition("[")
+    section, _, key = setting.rpartition(".")
+    if (section, key) not in from_environment:
+        return SettingsError(f"{setting}: {fault.reason}")
+    fault = shape_fault(error, Settings, is_text=True)
+    return VariableError(f"the variable {variable_name(section, key)}: {fault.reason}")
+
+
+def check_ranges(settings: Settings, from_environment: Collection[tuple[str, str]]) -> None:
+    for (section, key), (least, most) in RANGES.items():
+        part: Any = attrgetter(section)(settings)
+        named = part.items() if section in TABLE_SECTIONS else [("", part)]
+        for name, one in named:
+            value = getattr(one, key)
+            if value is None or least <= value <= most:  # this also finds NaN
+                continue
+            in_units = (
+                f" ({format_duration(int(least))} to {format_duration(int(most))})"
+                if key.endswith("_ms")
+                else ""
+            )
+            full = ".".join(filter(None, (section, name, key)))
+            problem = f" is {value}; it must be from {least} to {most}{in_units}"
+            if (section, key) in from_environment:
+                raise VariableError(f"the variable {variable_name(section, key)}{problem}")
+            raise SettingsError(f"{full}{problem}")
+
+
+def check_policy(settings: Settings) -> None:
+    """Refuse a policy that is so long that every delegation would be refused later."""
+    policy = settings.ccos.policy
+    for key in ("data_locality", "required_skills", "forbidden_goals"):
+        refusal = check_count(key, getattr(policy, key), MAX_POLICY_RULES)
+        if refusal is not None:
+            raise SettingsError(f"ccos.policy.{refusal.detail}")
+
+
+def check_names(settings: Settings) -> None:
+    mail = settings.agentmail
+    named = [("agentmail.helper", mail.helper), ("agentmail.spawner", mail.spawner)]
+    named.append(("handoffs.coordinator", settings.handoffs.coordinator))
+    named.append(("owner.name", settings.owner.name))
+    for space, team in settings.teamspaces.items():
+        for key, names in (("members", team.members), ("coordinators", team.coordinators)):
+            named += [(f"teamspaces.{space}.{key}", name) for name in names]
+    for group, one in settings.groups.items():
+        named += [(f"groups.{group}.members", name) for name in one.members]
+    for agent, agent_settings in settings.agents.items():
+        named += [(f"agents.{agent}.capabilities", name) for name in agent_settings.capabilities]
+    for key, name in named:
+        refusal = check_agent(name)
+        if refusal is not None:
+            raise SettingsError(f"{key}: {refusal.detail}")
+
+
+def check_keys(given: Mapping[str, Any], shape: type[Struct] = Settings, place: str = "") -> None:
+    """Check the names of sections and keys, and the types in sections with a name of their own."""
+    known = {field.name: field.type for field in msgspec.structs.fields(shape)}
+    for key, value in given.items():
+        inner = join_path(place, key)
+        if key not in known:
+            raise SettingsError(f"{inner} is not a setting{_suggest_or_list(key, known)}")
+        if not place and key in TABLE_SECTIONS:
+            _check_tables(key, value)
+        elif isinstance(known[key], type) and issubclass(known[key], Struct):
+            if not isinstance(value, dict):
+                raise SettingsError(f"{inner} is a section: write [{inner}] on a line of its own")
+            check_keys(cast(dict[str, Any], value), known[key], inner)
+
+
+def _suggest_or_list(key: str, known: Iterable[str]) -> str:
+    return f"{suggest(key, known) or ';'} known: {', '.join(known)}"
+
+
+def _check_tables(kind: str, tables: object) -> None:
+    struct = TABLE_SECTIONS[kind]
+    named = cast(dict[str, Any], tables) if isinstance(tables, dict) else {"": None}
+    for name, table in named.items():
+        if not isinstance(table, dict):
+            raise SettingsError(f"{kind} has a section for each: write [{kind}.NAME] on a line")
+        refusal = check_agent(name)
+        if refusal is not None:
+            raise SettingsError(f"[{kind}.{name!a}]: {refusal.detail}")
+        check_keys(cast(dict[str, Any], table), struct, f"{kind}.{name}")
+        try:
+            msgspec.convert(table, struct)
+        except msgspec.ValidationError as error:
+            fault = shape_fault(error, struct)
+            raise SettingsError(f"{join_path(f'{kind}.{name}', fault.path)}: {fault.reason}") from (
+                error
+            )
+
+
+# --- file and environment ---------------------------------------------------------------------
 
 
 def environment() -> Mapping[str, str]:
@@ -30,7 +256,6 @@ def environment() -> Mapping[str, str]:
 
 
 def setting_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables that are settings."""
     names = (
         variable_name(section, key) for section, keys in section_keys().items() for key in keys
     )
@@ -133,7 +358,7 @@ def _with_secret_file(settings: Settings, data: Path) -> Settings:
     return replace(settings, notify=replace(notify, webhook_secret=secret))
 
 
-# --- TOML ---------------------------------------------------------------------------------------
+# --- TOML -------------------------------------------------------------------------------------
 
 
 def read_settings_text(path: Path) -> str:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
+from itertools import chain
 from typing import Any, Literal, get_origin
 
 import msgspec
 from msgspec import Struct
 
 from dragoman.core.backoff import Backoff
-from dragoman.core.base import DEFAULT_LEASE_MS, DEFAULT_MAX_ATTEMPTS, Status
+from dragoman.core.base import DEFAULT_LEASE_MS, DEFAULT_MAX_ATTEMPTS, AttentionKind, Status
 from dragoman.core.entropy import Thresholds
 from dragoman.core.intent.candidate import Policy
 
@@ -156,9 +156,6 @@ class GroupSettings(Struct, frozen=True):
 
 # --- hub --------------------------------------------------------------------------------------
 
-DEFAULT_DATA = Path(".dragoman")
-"""Default data directory."""
-
 
 class StoreSettings(Struct, frozen=True):
     """[store]"""
@@ -192,28 +189,72 @@ class LeaseSettings(Struct, frozen=True):
     """Time without a heartbeat after which a lease expires."""
 
 
+class AttemptSettings(Struct, frozen=True):
+    """[attempts]"""
+
+    max_ms: int = 0
+    """Time limit of an attempt, whoever works: then it ends like one whose lease is lost; 0: none.
+    Agents that the hub starts also have their own, attempt_ms."""
+    quiet_ms: int = 1_800_000
+    """Time without progress after which an attempt is flagged, though its lease is renewed; it
+    keeps the task. 0: never."""
+    escalate_ms: int = 1_800_000
+    """Further time without progress after which it is escalated; 0: never."""
+    pauses_limited: bool = True
+    """Pause an agent whose vendor's usage limit is reached until that ends, and start others
+    meanwhile; without it, its program has failed."""
+
+
+_TOLD: tuple[AttentionKind, ...] = (
+    "question",
+    "help",
+    "paused",
+    "no_progress",
+    "deadletter",
+    "escalation",
+)
+"""Needs of a person that the owner is told of by default."""
+
+
 class NotifySettings(Struct, frozen=True):
     """[notify]"""
 
     webhook_url: str = ""
-    """URL that notices are posted to, http or https; empty: none."""
+    """URL that notifications are posted to, http or https; empty: none."""
     webhook_secret: str = ""
-    """Secret that signs notices: at least 16 bytes, or whsec_ and Base64."""
+    """Secret that signs notifications: at least 16 bytes, or whsec_ and Base64."""
     webhook_secret_file: str = ""
     """A file that holds the secret instead; a relative path begins at the data directory."""
     command: tuple[str, ...] = ()
-    """A program and its arguments, run with each notice on its standard input; empty: none."""
+    """A program and its arguments, run with a notification on its standard input; empty: none."""
     allow_hosts: tuple[str, ...] = ()
     """Hosts that webhook_url may lead to although their address is a private or local one."""
     statuses: tuple[Status, ...] = ("review", "blocked", "done")
-    """Statuses that cause a notice when a task moves into one; a new task has moved nowhere."""
+    """Statuses that cause a notification when a task enters one; a new task has entered none."""
+
+    attention: tuple[AttentionKind, ...] = _TOLD
+    """Kinds of what needs a person that cause a notification, and a letter to the owner."""
+    inbox: bool = True
+    """Write these letters into the owner's inbox while a hub runs, and at each tick."""
+
+    def tells_owner_of(self, kind: AttentionKind) -> bool:
+        """Check whether the owner gets a letter about what needs a person in this way."""
+        return self.inbox and kind in self.attention
 
     def notifies_on(self, status: Status) -> bool:
-        """Check whether a notice is sent when a task enters this status."""
+        """Check whether a notification is sent when a task enters this status."""
         return bool(self.webhook_url or self.command) and status in self.statuses
 
     def __repr__(self) -> str:
         return "NotifySettings(…)"  # a URL and a secret must not reach a log
+
+
+class OwnerSettings(Struct, frozen=True):
+    """[owner]"""
+
+    name: str = "owner"
+    """Name of the person at the keyboard, who acts under it and gets what is addressed to nobody
+    else."""
 
 
 class FilesSettings(Struct, frozen=True):
@@ -250,6 +291,9 @@ class HttpSettings(Struct, frozen=True):
 class HubSettings(Struct, frozen=True):
     """[hub]"""
 
+    quiet: bool = False
+    """Print no lines about tasks and agents at the hub's terminal; warnings are printed anyway."""
+
     drain_ms: int = 30_000
     """Time that agents may go on with their work when the hub is stopped."""
 
@@ -266,6 +310,20 @@ class DispatchSettings(Struct, frozen=True):
     """Time that a program may clean up when it is stopped, before it is killed."""
     exit_grace_ms: int = 60_000
     """Time that a program may go on after its report has taken effect, before it is stopped."""
+
+
+class CheckSettings(Struct, frozen=True):
+    """[checks]"""
+
+    timeout_ms: int = 600_000
+    """Time that one check may take before it has failed."""
+    output_bytes: int = 1_000_000
+    """Output that one check may write before it has failed."""
+    concurrency: int = 2
+    """Number of tasks whose checks run at the same time."""
+    folder: str = ""
+    """Folder to run in where the agent has no worktree of its own; empty: the task's own `work/`. A
+    relative path begins at the data directory."""
 
 
 class AgentSettings(Struct, frozen=True):
@@ -308,6 +366,8 @@ class AgentSettings(Struct, frozen=True):
     data directory."""
     base: str = ""
     """Start of a new worktree's branch; empty: what the repository has checked out."""
+    checks: tuple[str, ...] = ()
+    """Commands that the hub runs in the worktree before a completion of this agent counts."""
     attempt_ms: int = 3_600_000
     """Time limit of an attempt, after which it has failed; 0: none."""
     output_bytes: int = 10_000_000
@@ -315,6 +375,9 @@ class AgentSettings(Struct, frozen=True):
     max_trace_lines: int = 2_000
     """Number of output lines that are also events of the task's trace (SANDBOX_PULSE), as they
     come."""
+    limit_exit_code: int = 0
+    """Exit code by which the program says that a usage limit is reached; 0: only its last lines
+    say so."""
     attempts_per_day: int = 0
     """Number of attempts after which the agent pauses until the next day (UTC); 0: no limit."""
     minutes_per_day: int = 0
@@ -360,12 +423,34 @@ def describe_separation(agents: Mapping[str, AgentSettings]) -> str:
     return "; ".join(kept)
 
 
+class RunningAgents(Mapping[str, AgentSettings]):
+    """The agents of a running hub: a reload replaces them all, for whoever looks them up."""
+
+    def __init__(self, agents: Mapping[str, AgentSettings]) -> None:
+        self._agents = agents
+
+    def __getitem__(self, name: str) -> AgentSettings:
+        return self._agents[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._agents)
+
+    def __len__(self) -> int:
+        return len(self._agents)
+
+    def replace(self, agents: Mapping[str, AgentSettings]) -> None:
+        """Take these agents from now on."""
+        self._agents = agents
+
+
 class Settings(Struct, frozen=True):
     """All settings."""
 
     store: StoreSettings = StoreSettings()
+    owner: OwnerSettings = OwnerSettings()
     tasks: TaskSettings = TaskSettings()
     leases: LeaseSettings = LeaseSettings()
+    attempts: AttemptSettings = AttemptSettings()
     retry: Backoff = Backoff()
     aof: AofSettings = AofSettings()
     agentmail: AgentMailSettings = AgentMailSettings()
@@ -383,7 +468,14 @@ class Settings(Struct, frozen=True):
     http: HttpSettings = HttpSettings()
     hub: HubSettings = HubSettings()
     dispatch: DispatchSettings = DispatchSettings()
-    agents: dict[str, AgentSettings] = {}
+    checks: CheckSettings = CheckSettings()
+    agents: Mapping[str, AgentSettings] = {}
+
+    @property
+    def served_names(self) -> frozenset[str]:
+        """Names that a task can be assigned to because the hub starts an agent for them."""
+        capabilities = (agent.capabilities for agent in self.agents.values())
+        return frozenset((*self.agents, *chain.from_iterable(capabilities)))
 
 
 @cache

@@ -181,7 +181,6 @@ ACTOR_FOLDS: dict[type[ActorEvent], Callable[[Any, Any, int], ActorRecord]] = {
 
 
 def _of_current_minute(record: ActorRecord | None, at: int) -> ActorRecord:
-    """The record if it is of this minute, else an empty one."""
     minute = at // _MINUTE_MS
     return ActorRecord(minute) if record is None or record.minute != minute else record
 

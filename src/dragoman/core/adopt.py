@@ -45,6 +45,7 @@ def _creation_command(command: AdoptTask, alias: str) -> CreateTask:
         origin=command.origin or command.kind,
         max_attempts=command.max_attempts,
         assignee=command.owner,
+        priority=command.priority,
     )
 
 

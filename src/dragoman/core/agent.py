@@ -33,6 +33,7 @@ from dragoman.core.limits import (
     check_text,
     iter_skill_faults,
 )
+from dragoman.core.presence import PresenceReported, Sessions, with_presence
 from dragoman.core.read import Decision, Read, Receipt
 from dragoman.core.timestamps import TIMESTAMP_RANGE, to_rfc3339
 from dragoman.text.base64url import decode_base64url
@@ -167,7 +168,15 @@ class AgentResumed(Event, frozen=True):
     """The agent is started again."""
 
 
-AgentEvent = AgentRegistered | AgentKeySet | TokenIssued | TokenRevoked | AgentPaused | AgentResumed
+AgentEvent = (
+    AgentRegistered
+    | AgentKeySet
+    | TokenIssued
+    | TokenRevoked
+    | AgentPaused
+    | AgentResumed
+    | PresenceReported
+)
 
 
 class AgentDescribed(Event, frozen=True):
@@ -240,7 +249,6 @@ def format_token(agent: str, token_id: str, secret: str) -> str:
 
 
 def parse_token(text: str) -> TokenClaim | None:
-    """Parse a token; None: it is no token of an agent."""
     found = _TOKEN_RE.fullmatch(text)
     if found is None or check_agent(found[1]):
         return None
@@ -317,13 +325,18 @@ class AgentRecord(Struct, frozen=True, omit_defaults=True):
     """The last pause, which may have ended by itself."""
     saop_role: str = ""
     """Its SAOP role in traces; empty: its name, where that is one."""
+    sessions: Sessions = ()
+    """Presence of its sessions, the last to report at the end."""
 
     def active_pause(self, now: int) -> Pause | None:
         """The pause that is in force."""
         return self.pause if self.pause is not None and self.pause.is_active(now) else None
 
+    def current_sessions(self, now: int) -> Sessions:
+        """Sessions whose presence still counts."""
+        return tuple(one for one in self.sessions if one.is_current(now))
+
     def valid_tokens(self, now: int) -> list[TokenRecord]:
-        """Tokens that are valid now."""
         return [token for token in self.tokens if token.is_valid(now)]
 
 
@@ -376,6 +389,10 @@ def fold_resumed(record: AgentRecord, event: AgentResumed, at: int) -> AgentReco
     return replace(record, pause=None)
 
 
+def fold_presence(record: AgentRecord, event: PresenceReported, at: int) -> AgentRecord:
+    return replace(record, sessions=with_presence(record.sessions, event, at))
+
+
 AGENT_FOLDS: dict[type[AgentEvent], Callable[[Any, Any, int], AgentRecord]] = {
     AgentRegistered: fold_registered,
     AgentKeySet: fold_key_set,
@@ -383,6 +400,7 @@ AGENT_FOLDS: dict[type[AgentEvent], Callable[[Any, Any, int], AgentRecord]] = {
     TokenRevoked: fold_token_revoked,
     AgentPaused: fold_paused,
     AgentResumed: fold_resumed,
+    PresenceReported: fold_presence,
 }
 """Event -> fold: the record after it, from the record before it (None at first) and its time."""
 

@@ -1,14 +1,24 @@
 """Decisions about attempts: heartbeat, release, checkpoint, report, end, expiry (S-RUN)."""
 
+from typing import Final, Literal
+
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.actor import HUB_NAME, HUB_NAME_TAKEN, Actor
+from dragoman.core.agent import AgentPaused, AgentRecord
 from dragoman.core.attempt_state import (
+    ESCALATED_QUIET,
+    FLAGGED_QUIET,
     FORCED_CHECKPOINT_REASONS,
+    NOT_QUIET,
     OUTCOME_STATUSES,
+    AttemptEscalated,
+    AttemptQuiet,
     Checkpoint,
     Lease,
     TaskCheckpointed,
+    TaskClaimed,
     TaskReported,
     TaskRequeued,
     renew_lease,
@@ -23,7 +33,7 @@ from dragoman.core.authority import (
 from dragoman.core.backoff import Backoff, backoff_delay
 from dragoman.core.base import DEFAULT_LEASE_MS, Outcome, Status, TaskCommand
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_agent, check_session, task_stream
+from dragoman.core.ids import agent_stream, check_agent, check_session, task_stream
 from dragoman.core.limits import (
     LEASE_RANGE_MS,
     MAX_QUEUES,
@@ -32,6 +42,7 @@ from dragoman.core.limits import (
     check_count,
     check_duration,
     check_json,
+    check_range,
     check_text,
     check_texts,
 )
@@ -39,8 +50,12 @@ from dragoman.core.read import Decision, LeaseChange, Read, StreamEvents, task_r
 from dragoman.core.task import check_repeat, transition_events, unblock_events
 from dragoman.core.task_state import (
     CLAIMABLE_STATUSES,
+    LAST_FAILURE,
     REPORTED_PREFIX,
     STALE_HEARTBEAT_PREFIX,
+    STALE_HEARTBEAT_REASON,
+    TASK_FOLDS,
+    TOO_LONG_REASON,
     UNREPORTED_PREFIX,
     Task,
     TaskEdited,
@@ -48,7 +63,7 @@ from dragoman.core.task_state import (
 from dragoman.core.task_state import (
     TaskTransitioned as Transitioned,
 )
-from dragoman.core.timestamps import clamp_timestamp, to_rfc3339
+from dragoman.core.timestamps import TIMESTAMP_RANGE, clamp_timestamp, to_rfc3339
 
 
 class ClaimTask(TaskCommand, frozen=True, tag="task.claim"):
@@ -62,12 +77,16 @@ class ClaimTask(TaskCommand, frozen=True, tag="task.claim"):
     are reserved for, and "" for those of anyone; none: anyone's, and the agent's own."""
     renew_if_held: bool = False
     """Renew the lease of an agent that holds the task already, instead of refusing."""
+    checks: tuple[str, ...] = ()
+    """Commands of the agent's settings that the hub runs before a completion counts."""
 
 
 class RenewLease(TaskCommand, frozen=True, tag="task.heartbeat"):
     """A heartbeat: the holder is alive."""
 
     fence: int | None = None
+    has_progress: bool = False
+    """It was seen to work: a program that the hub supervises has written output."""
 
 
 class ReleaseTask(TaskCommand, frozen=True, tag="task.release"):
@@ -79,6 +98,20 @@ class ReleaseTask(TaskCommand, frozen=True, tag="task.release"):
     fence: int | None = None
     failed_to_start: bool = False
     """Its worker could not be started or reached."""
+
+
+class LimitAttempt(TaskCommand, frozen=True, tag="attempt.limit"):
+    """End an attempt because the usage limit of its agent's vendor is reached: the task returns to
+    its queue without counting a failure, and the agent is paused until then."""
+
+    free_text = ("reason",)
+
+    until: int = 0
+    """End of the limit; 0: unknown."""
+    reason: str = ""
+    fence: int | None = None
+    pauses: bool = True
+    """False: the settings leave the agent alone."""
 
 
 class CheckpointTask(TaskCommand, frozen=True, tag="task.checkpoint"):
@@ -129,11 +162,25 @@ class EndAttempt(TaskCommand, frozen=True, tag="attempt.end"):
 
 
 class ExpireLease(TaskCommand, frozen=True, tag="lease.expire"):
-    """Recover a task whose holder has gone silent; no-op while its lease is valid."""
+    """Recover a task whose holder has gone silent, or has taken too long; else a no-op."""
 
     backoff: Backoff = Backoff()
+    max_ms: int = 0
+    """Longest time that an attempt may take; 0: any."""
     notify: tuple[str, ...] = ()
     """Recipients of a notice where the silent holder had accepted the task by a handoff."""
+
+
+class FlagAttempt(TaskCommand, frozen=True, tag="attempt.flag"):
+    """Record that a task's holder shows no progress, and later that it still does not.
+
+    No-op while it has shown some in time, and where that is on record.
+    """
+
+    quiet_ms: int
+    """Time without progress after which the attempt is flagged."""
+    escalate_ms: int = 0
+    """Further time after which it is escalated; 0: never."""
 
 
 # --- who may claim what -----------------------------------------------------------------------
@@ -147,6 +194,8 @@ def check_may_claim(command: ClaimTask, read: Read) -> Refusal | None:
         return malformed
     if command.agent == HUB_NAME and actor.role != "system":
         return Refusal("not_authorized", HUB_NAME_TAKEN, path="agent")
+    if command.checks and actor.role != "system":
+        return Refusal("not_authorized", "checks come with the task, or from the hub's settings")
     if actor.role == "agent":
         if command.agent != actor.name:
             return Refusal("identity_mismatch", f"{actor.name} cannot claim for {command.agent}")
@@ -213,6 +262,34 @@ def check_claimable(
     return None
 
 
+class Wait(Struct, frozen=True):
+    """Reason why a ready task is not there for anybody to claim now."""
+
+    kind: Literal["dependency", "backoff", "handoff", "reserved"]
+    reason: str
+    agent: str = ""
+    """The only agent that can claim it; empty: no single one."""
+    until: int | None = None
+    """End of its backoff."""
+
+
+def explain_wait(task: Task, now: int) -> Wait | None:
+    """Explain why not anybody can claim a ready task now; None: anybody can, or it is not ready."""
+    if task.status != "ready":
+        return None
+    if task.open_blockers:
+        return Wait("dependency", f"waits for {', '.join(task.open_blockers)}")
+    if task.not_before > now:
+        until = f"backoff until {to_rfc3339(task.not_before)}"
+        return Wait("backoff", until, task.reserved_for, task.not_before)
+    if task.handoff is not None:
+        claimant = task.handoff.claimant
+        return Wait("handoff", f"handoff {task.handoff.id}: only {claimant} can claim it", claimant)
+    if task.reserved_for:
+        return Wait("reserved", f"reserved for {task.reserved_for}", task.reserved_for)
+    return None
+
+
 # --- heartbeat and release --------------------------------------------------------------------
 
 
@@ -225,7 +302,7 @@ def decide_renew_lease(command: RenewLease, read: Read, now: int) -> Decision | 
     refusal = check_holds(read.actor, task, lease, command.fence, now)
     if refusal or lease is None:
         return refusal or Refusal("lease_lost", f"nobody holds {task.id}")
-    lease = renew_lease(lease, now)
+    lease = renew_lease(lease, now, has_progress=command.has_progress)
     return Decision(task_receipt(task, task.status, lease), (), LeaseChange(task.id, lease))
 
 
@@ -250,6 +327,55 @@ def decide_release_task(command: ReleaseTask, read: Read, now: int) -> Decision 
     )
     events = ((task_stream(task.id), released),)
     return Decision(task_receipt(task, "ready"), events, LeaseChange(task.id, None))
+
+
+# --- usage limit ------------------------------------------------------------------------------
+
+LIMIT_MARGIN_MS: Final = 60_000
+"""Time that an agent is paused beyond the end of its limit, and after a limit that has ended."""
+
+UNKNOWN_LIMIT_MS: Final = 15 * 60_000
+"""Pause of an agent whose limit ends at an unknown time."""
+
+
+def decide_limit_attempt(command: LimitAttempt, read: Read, now: int) -> Decision | Refusal:
+    """Return the task to its queue, and pause its holder while its vendor refuses it."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    lease = read.lease(task)
+    holder = _acting_holder(read.actor, lease)
+    refusal = (
+        check_holds(holder, task, lease, command.fence, now)
+        or check_text("reason", command.reason, MAX_REASON)
+        or (check_range("until", command.until, *TIMESTAMP_RANGE) if command.until else None)
+    )
+    if refusal:
+        return refusal
+    end = f" until {to_rfc3339(command.until)}" if command.until else ""
+    reason = f"usage limit of {holder.name}{end}"
+    text = f"{reason}: {command.reason}"[:MAX_REASON] if command.reason else reason
+    released = Transitioned(task.status, "ready", text, is_taken=holder != read.actor)
+    events: StreamEvents = ((task_stream(task.id), released),)
+    record = read.agent(holder.name)
+    pause = AgentPaused(reason, _limit_end(command.until, now))
+    if command.pauses and record is not None and not _is_paused_as_long(record, pause, now):
+        events = (*events, (agent_stream(holder.name), pause))
+    return Decision(task_receipt(task, "ready"), events, LeaseChange(task.id, None))
+
+
+def _limit_end(until: int, now: int) -> int:
+    """End of the pause: a little after the limit's, and never at once."""
+    end = until or now + UNKNOWN_LIMIT_MS - LIMIT_MARGIN_MS
+    return clamp_timestamp(max(end, now) + LIMIT_MARGIN_MS)
+
+
+def _is_paused_as_long(record: AgentRecord, pause: AgentPaused, now: int) -> bool:
+    """True if a pause that is in force lasts as long, as one by hand does."""
+    current = record.active_pause(now)
+    if current is None or pause.until is None:
+        return False
+    return current.until is None or current.until >= pause.until
 
 
 # --- checkpoint -------------------------------------------------------------------------------
@@ -360,9 +486,13 @@ def decide_report_outcome(command: ReportOutcome, read: Read, now: int) -> Decis
     lease = read.lease(task)
     is_by_hub = read.actor.role == "system"
     holder = _acting_holder(read.actor, lease)
-    refusal = check_holds(holder, task, lease, command.fence, now)
-    if refusal:
-        return refusal
+    claimed = _implied_claim(command, task, read)
+    if claimed is not None:
+        task = TASK_FOLDS[TaskClaimed](task, claimed, now)
+    else:
+        refusal = check_holds(holder, task, lease, command.fence, now)
+        if refusal:
+            return refusal
     event = TaskReported(
         task.attempts,
         holder.name,
@@ -373,12 +503,24 @@ def decide_report_outcome(command: ReportOutcome, read: Read, now: int) -> Decis
         read.actor.name if is_by_hub else "",
     )
     reported: StreamEvents = ((task_stream(task.id), event),)
-    is_unnamed = lease is not None and not lease.session
+    if claimed is not None:
+        reported = ((task_stream(task.id), claimed), *reported)
+    is_unnamed = claimed is not None or (lease is not None and not lease.session)
     if not (command.apply or (command.apply_unnamed and is_unnamed)):
         return Decision(task_receipt(task, task.status), reported)
     reason = f"{UNREPORTED_PREFIX if is_by_hub else REPORTED_PREFIX}{command.outcome}"
     applied = _apply_outcome(task, command.outcome, reason, command.backoff, read, now)
     return Decision(applied.receipt, reported + applied.events, applied.lease)
+
+
+def _implied_claim(command: ReportOutcome, task: Task, read: Read) -> TaskClaimed | None:
+    """The claim that a report begins with: of the agent to which the request of an intent went,
+    and which answers it in whatever dialect without a claim before."""
+    is_asked = task.names_intent and task.status == "ready" and not task.open_blockers
+    if not is_asked or task.reserved_for != read.actor.name or command.fence is not None:
+        return None
+    agent = read.actor.name
+    return TaskClaimed("ready", task.attempts + 1, task.fence + 1, agent, DEFAULT_LEASE_MS)
 
 
 def _check_single_result(
@@ -430,21 +572,49 @@ def decide_end_attempt(command: EndAttempt, read: Read, now: int) -> Decision | 
 
 
 def decide_expire_lease(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
-    """Recover a silent holder's task: by its report if there is one, else back to ready."""
+    """Recover the task of a silent or slow holder: by its report if there is one, else to ready."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
     if read.actor.role not in MAY_DISPATCH:
         return Refusal("not_authorized", f"{read.actor.label} may not expire leases")
     lease = read.lease(task)
-    if lease is None or lease.is_valid(now):
+    is_too_long = (
+        lease is not None and command.max_ms > 0 and now - lease.started_at >= command.max_ms
+    )
+    if lease is None or (lease.is_valid(now) and not is_too_long):
         return Decision(task_receipt(task, task.status, lease))
     outcome = _reported_outcome(task)
     if outcome is None:
-        return _requeue(task, "stale_heartbeat_reclaim", command.backoff, now)
-    return _apply_outcome(
-        task, outcome, f"{STALE_HEARTBEAT_PREFIX}{outcome}", command.backoff, read, now
-    )
+        reason = TOO_LONG_REASON if lease.is_valid(now) else STALE_HEARTBEAT_REASON
+        return _requeue(task, reason, command.backoff, now)
+    prefix = REPORTED_PREFIX if lease.is_valid(now) else STALE_HEARTBEAT_PREFIX
+    return _apply_outcome(task, outcome, f"{prefix}{outcome}", command.backoff, read, now)
+
+
+def decide_flag_attempt(command: FlagAttempt, read: Read, now: int) -> Decision | Refusal:
+    """Record that the holder shows no progress: a flag, then once an escalation."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    if read.actor.role not in MAY_DISPATCH:
+        return Refusal("not_authorized", f"{read.actor.label} may not flag attempts")
+    lease = read.lease(task)
+    receipt = task_receipt(task, task.status, lease)
+    if lease is None or not lease.is_valid(now):
+        return Decision(receipt)
+    silent_ms, details = now - lease.progress_at, (task.attempts, lease.holder, lease.progress_at)
+    stream = task_stream(task.id)
+    if lease.quiet_level == NOT_QUIET and silent_ms >= command.quiet_ms:
+        flagged = replace(lease, quiet_level=FLAGGED_QUIET)
+        events: StreamEvents = ((stream, AttemptQuiet(*details)),)
+        return Decision(receipt, events, LeaseChange(task.id, flagged))
+    is_escalated = command.escalate_ms > 0 and silent_ms >= command.quiet_ms + command.escalate_ms
+    if lease.quiet_level == FLAGGED_QUIET and is_escalated:
+        escalated = replace(lease, quiet_level=ESCALATED_QUIET)
+        events = ((stream, AttemptEscalated(*details)),)
+        return Decision(receipt, events, LeaseChange(task.id, escalated))
+    return Decision(receipt)
 
 
 # --- outcomes ---------------------------------------------------------------------------------
@@ -471,9 +641,10 @@ def _has_nothing_to_end(command: EndAttempt, refusal: Refusal) -> bool:
 
 
 def outcome_path(task: Task, outcome: Outcome) -> tuple[Status, ...]:
-    """Statuses that an outcome leads through; it stops at review where one is required."""
+    """Statuses that an outcome leads through; it stops at review where one, or a check, is
+    required."""
     steps = OUTCOME_STATUSES[outcome]
-    return steps[:1] if task.review_required else steps
+    return steps[:1] if task.review_required or task.required_checks else steps
 
 
 def _check_outcome(outcome: str) -> Refusal | None:
@@ -518,5 +689,5 @@ def _requeue(
     if failures < task.max_attempts:
         return Decision(task_receipt(task, "ready"), ((stream, event),), ended)
     dead: Status = "deadletter"
-    deadlettered = Transitioned("ready", dead, f"{failures} attempts failed, the last: {reason}")
+    deadlettered = Transitioned("ready", dead, f"{failures}{LAST_FAILURE}{reason}")
     return Decision(task_receipt(task, dead), ((stream, event), (stream, deadlettered)), ended)

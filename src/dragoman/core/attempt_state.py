@@ -29,6 +29,8 @@ class TaskClaimed(Event, frozen=True):
     """Commit checked out in the repository then, where one is configured."""
     caused_by: str = ""
     """Trace event that caused it, if one did."""
+    checks: tuple[str, ...] = ()
+    """Commands of the agent's settings that the hub runs before a completion counts."""
 
 
 class TaskRequeued(Event, frozen=True):
@@ -68,6 +70,24 @@ class TaskCheckpointed(Event, frozen=True):
     next_steps: str = ""
     by: str = ""
     """Author, while nobody worked on the task; empty: its worker."""
+
+
+class AttemptQuiet(Event, frozen=True):
+    """The holder of the task has shown no progress for long; it keeps the task."""
+
+    attempt: int
+    agent: str
+    since: int
+    """Time of its last progress."""
+
+
+class AttemptEscalated(Event, frozen=True):
+    """The holder was found quiet, and has shown no progress since; it still keeps the task."""
+
+    attempt: int
+    agent: str
+    since: int
+    """Time of its last progress."""
 
 
 # --- state ------------------------------------------------------------------------------------
@@ -124,8 +144,18 @@ class FailedStarts(Struct, frozen=True, omit_defaults=True, gc=False):
     why: str
 
 
+NOT_QUIET: Final = 0
+
+FLAGGED_QUIET: Final = 1
+
+ESCALATED_QUIET: Final = 2
+
+
 class Lease(Struct, frozen=True, gc=False):
-    """An agent's hold on a task: valid before `expires_at`, expired from then on."""
+    """An agent's hold on a task: valid before `expires_at`, expired from then on.
+
+    A heartbeat says that the holder is alive; whatever it writes that is on record is progress.
+    """
 
     holder: str
     fence: int
@@ -134,6 +164,16 @@ class Lease(Struct, frozen=True, gc=False):
     expires_at: int
     session: str = ""
     heartbeats: int = 1
+    started_at: int = 0
+    progress_at: int = 0
+    """Time of the last progress; at first, of the claim."""
+    quiet_level: int = NOT_QUIET
+    """Record of a lack of progress: none, a flag, or an escalation."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """True if its lack of progress is on record, and has not ended since."""
+        return self.quiet_level != NOT_QUIET
 
     def is_valid(self, now: int) -> bool:
         """True while the holder may write."""
@@ -142,10 +182,11 @@ class Lease(Struct, frozen=True, gc=False):
 
 def grant_lease(holder: str, fence: int, session: str, ttl_ms: int, now: int) -> Lease:
     """Grant a lease; the claim is its first heartbeat, so that a crash before one is seen."""
-    return Lease(holder, fence, ttl_ms, now, clamp_timestamp(now + ttl_ms), session)
+    expires_at = clamp_timestamp(now + ttl_ms)
+    return Lease(holder, fence, ttl_ms, now, expires_at, session, started_at=now, progress_at=now)
 
 
-def renew_lease(lease: Lease, now: int) -> Lease:
+def renew_lease(lease: Lease, now: int, *, has_progress: bool = False) -> Lease:
     """Renew the lease by a sign of life. A clock that went back never shortens it.
 
     Its end is at most the last representable timestamp: no sign of life is refused for its time.
@@ -158,4 +199,7 @@ def renew_lease(lease: Lease, now: int) -> Lease:
         max(clamp_timestamp(now + lease.ttl_ms), lease.expires_at),
         lease.session,
         lease.heartbeats + 1,
+        lease.started_at,
+        max(now, lease.progress_at) if has_progress else lease.progress_at,
+        NOT_QUIET if has_progress else lease.quiet_level,
     )

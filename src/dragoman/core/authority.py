@@ -75,13 +75,13 @@ MAY_DELEGATE: frozenset[Role] = frozenset({"human", "orchestrator", "coordinator
 
 _CONTENT_FIELDS = frozenset({"title", "body", "priority"})
 
-_EDITABLE_FIELDS = _CONTENT_FIELDS | {"review_required", "assignee"}
+_EDITABLE_FIELDS = _CONTENT_FIELDS | {"review_required", "assignee", "deadline"}
 
 MAY_EDIT: dict[Role, frozenset[str]] = {
-    "human": _EDITABLE_FIELDS,
+    "human": _EDITABLE_FIELDS | {"checks"},
     "orchestrator": _EDITABLE_FIELDS,
     "coordinator": _EDITABLE_FIELDS,
-    "system": _EDITABLE_FIELDS,
+    "system": _EDITABLE_FIELDS | {"checks"},
     "file": _EDITABLE_FIELDS,
     "trusted-file": _EDITABLE_FIELDS,
     "agent": _CONTENT_FIELDS,
@@ -91,11 +91,11 @@ MAY_EDIT: dict[Role, frozenset[str]] = {
 
 _AGENT_ROLES: frozenset[Role] = frozenset({"agent", "observer", "coordinator", "orchestrator"})
 
-_REGISTRABLE_ROLES: frozenset[Role] = _AGENT_ROLES | frozenset[Role]({"human"})
+REGISTRABLE_ROLES: frozenset[Role] = _AGENT_ROLES | frozenset[Role]({"human"})
 
 MAY_REGISTER: dict[Role, frozenset[Role]] = {
-    "human": _REGISTRABLE_ROLES,
-    "system": _REGISTRABLE_ROLES,
+    "human": REGISTRABLE_ROLES,
+    "system": REGISTRABLE_ROLES,
     "orchestrator": _AGENT_ROLES,
     "coordinator": frozenset(),
     "agent": frozenset({"agent"}),
@@ -106,8 +106,8 @@ MAY_REGISTER: dict[Role, frozenset[Role]] = {
 """Role -> the roles that it may register; an agent only itself, and no agent becomes a human."""
 
 MAY_MANAGE_CREDENTIALS: dict[Role, frozenset[Role]] = {
-    "human": _REGISTRABLE_ROLES,
-    "system": _REGISTRABLE_ROLES,
+    "human": REGISTRABLE_ROLES,
+    "system": REGISTRABLE_ROLES,
     "orchestrator": frozenset({"agent", "observer"}),
     "coordinator": frozenset(),
     "agent": frozenset(),
@@ -126,6 +126,9 @@ MAY_PAUSE: frozenset[Role] = frozenset({"human", "orchestrator", "system"})
 
 MAY_RESUME: frozenset[Role] = MAY_PAUSE - frozenset[Role]({"system"})
 """Roles that may resume an agent: the hub pauses it and asks, somebody has to answer."""
+
+MAY_ANSWER: frozenset[Role] = frozenset({"human", "orchestrator", "system"})
+"""Roles that may answer a question about any task, and withdraw those of others."""
 
 MAY_REWIND: frozenset[Role] = frozenset({"human", "orchestrator"})
 """Roles that may restore an earlier state of a task."""

@@ -6,9 +6,32 @@ from msgspec import Struct
 
 # --- words ------------------------------------------------------------------------------------
 
+ATTENTION_LIST: Final = "attention"
+"""List of the streams that a person may have to look at, as far as their own state tells:
+questions of agents, late delegations, unanswered letters, gates and overdue handoffs."""
+
+CHECKS_LIST: Final = "checks"
+"""List of the tasks whose work was reported done, and whose checks the hub has to run."""
+
 Status = Literal[
     "backlog", "ready", "in-progress", "blocked", "review", "done", "deadletter", "cancelled"
 ]
+
+AttentionKind = Literal[
+    "waits_for_input",
+    "question",
+    "help",
+    "gate",
+    "review",
+    "paused",
+    "no_progress",
+    "deadletter",
+    "unknown_assignee",
+    "escalation",
+]
+"""Needs of a person, the most urgent first: a program waits in its terminal, somebody waits for an
+answer, a handoff for approval, work for a review, tasks for a paused agent; an agent is alive and
+shows no progress; a task was given up, is assigned to nobody who exists; something is late."""
 
 Priority = Literal["critical", "high", "normal", "low"]
 
@@ -55,6 +78,10 @@ class Command(Struct, frozen=True, omit_defaults=True):
     and stays as it is: a name that holds a secret is refused. Turns and traces arrive redacted by
     the dialect that understands their parts."""
 
+    original_kept_in: ClassVar[tuple[str, ...]] = ()
+    """Beginnings of the streams in which the first entry of its request keeps the sender's message;
+    none: in any. What everybody reads of a task must not hold what a handoff says."""
+
     @property
     def target_task(self) -> str:
         """Task that it is about, by any of its names; empty when there is none yet."""
@@ -76,9 +103,10 @@ def command_name(command: Command) -> str:
     return str(type(command).__struct_config__.tag)
 
 
-OTHER_TEXT_FIELDS: Final = frozenset({"digest", "envelope", "event_id", "package"})
+OTHER_TEXT_FIELDS: Final = frozenset({"digest", "envelope", "event_id", "package", "results"})
 """Fields of commands that are neither name nor free text: hashes, UUIDs, what its dialect has
-redacted, and packages, which are hashed, and refused if they have a secret."""
+redacted, results of checks, which are redacted before they are hashed, and packages, which are
+hashed, and refused if they have a secret."""
 
 
 class TaskCommand(Command, frozen=True):

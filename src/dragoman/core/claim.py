@@ -49,6 +49,7 @@ def decide_claim_task(command: ClaimTask, read: Read, now: int) -> Decision | Re
         command.ttl_ms,
         command.session,
         recorded_dispatcher(read.actor, command.agent),
+        checks=command.checks,
     )
     return Decision(
         Receipt(task.id, "in-progress", attempt, fence, lease.expires_at),

@@ -13,9 +13,12 @@ from dragoman.core import (
     adopt,
     agent,
     attempt,
+    check,
     claim,
     delegation,
     mail,
+    presence,
+    question,
     reservation,
     trace,
     wave,
@@ -36,6 +39,8 @@ from dragoman.core.attempt import (
     ClaimTask,
     EndAttempt,
     ExpireLease,
+    FlagAttempt,
+    LimitAttempt,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
@@ -43,6 +48,7 @@ from dragoman.core.attempt import (
 from dragoman.core.attempt_state import renew_lease
 from dragoman.core.authority import holds
 from dragoman.core.base import Command
+from dragoman.core.check_state import RecordChecks
 from dragoman.core.credential_scope import bind_to_attempt
 from dragoman.core.delegation import (
     AcceptDelegation,
@@ -79,6 +85,8 @@ from dragoman.core.intent.state import (
 )
 from dragoman.core.limits import MAX_REASON, check_text
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
+from dragoman.core.presence import ReportPresence
+from dragoman.core.question_state import AnswerQuestion, AskQuestion, WithdrawQuestion
 from dragoman.core.reactions import react
 from dragoman.core.read import Decision, LeaseChange, Read
 from dragoman.core.reservation import ReleaseReservations, ReserveFiles
@@ -89,6 +97,8 @@ from dragoman.core.task import (
     decide_move_task,
     decide_note_task,
     decide_rewind_task,
+    decide_send_back,
+    decide_unlink_task,
     decide_update_task,
     decide_warn_task,
 )
@@ -101,7 +111,9 @@ from dragoman.core.task_state import (
     MoveTask,
     NoteTask,
     RewindTask,
+    SendBackTask,
     Task,
+    UnlinkTask,
     UpdateTask,
     WarnTask,
     drops_report,
@@ -143,12 +155,15 @@ DECIDERS: dict[type[Command], Callable[[Any, Read, int], Decision | Refusal]] = 
     AliasTask: decide_alias_task,
     NoteTask: decide_note_task,
     LinkTask: decide_link_tasks,
+    UnlinkTask: decide_unlink_task,
     ClaimTask: claim.decide_claim_task,
     RenewLease: attempt.decide_renew_lease,
     ReleaseTask: attempt.decide_release_task,
+    LimitAttempt: attempt.decide_limit_attempt,
     ReportOutcome: attempt.decide_report_outcome,
     EndAttempt: attempt.decide_end_attempt,
     ExpireLease: attempt.decide_expire_lease,
+    FlagAttempt: attempt.decide_flag_attempt,
     UpdateTask: decide_update_task,
     EditTask: decide_edit_task,
     WarnTask: decide_warn_task,
@@ -162,6 +177,7 @@ DECIDERS: dict[type[Command], Callable[[Any, Read, int], Decision | Refusal]] = 
     RevokeToken: agent.decide_revoke_token,
     PauseAgent: agent.decide_pause_agent,
     ResumeAgent: agent.decide_resume_agent,
+    ReportPresence: presence.decide_report_presence,
     RejectMessage: decide_reject_message,
     CheckpointTask: attempt.decide_checkpoint_task,
     PostMail: mail.decide_post_mail,
@@ -200,6 +216,11 @@ DECIDERS: dict[type[Command], Callable[[Any, Read, int], Decision | Refusal]] = 
     EscalateEntropy: trace.decide_escalate_entropy,
     SettleEntropy: trace.decide_settle_entropy,
     RewindTask: decide_rewind_task,
+    SendBackTask: decide_send_back,
+    RecordChecks: check.decide_record_checks,
+    AskQuestion: question.decide_ask_question,
+    AnswerQuestion: question.decide_answer_question,
+    WithdrawQuestion: question.decide_withdraw_question,
 }
 
 if TYPE_CHECKING:
@@ -228,7 +249,7 @@ def decide(command: Command, read: Read, now: int) -> Decision | Refusal:
     decision = _warn_of_dropped_report(decision, read)
     if decision.refusal is not None or decision.lease is not None:
         return decision
-    lease = renewal_by_activity(command, read, now)
+    lease = renewal_by_activity(command, read, now, has_progress=bool(decision.events))
     return decision if lease is None else replace(decision, lease=lease)
 
 
@@ -267,7 +288,9 @@ def _heartbeat_task(command: Command, read: Read) -> str:
     return handoff.task if handoff else ""
 
 
-def renewal_by_activity(command: Command, read: Read, now: int) -> LeaseChange | None:
+def renewal_by_activity(
+    command: Command, read: Read, now: int, *, has_progress: bool = False
+) -> LeaseChange | None:
     """Lease renewal by a sign of life from a task's holder."""
     held = _heartbeat_task(command, read)
     if not held:
@@ -280,4 +303,4 @@ def renewal_by_activity(command: Command, read: Read, now: int) -> LeaseChange |
         return None
     if command.named_fence not in (None, lease.fence) or read.actor.fence not in (0, lease.fence):
         return None
-    return LeaseChange(task.id, renew_lease(lease, now))
+    return LeaseChange(task.id, renew_lease(lease, now, has_progress=has_progress))

@@ -12,7 +12,8 @@ DragomanError (an exception): the hub could not do its work; its codes are in FA
 - SettingsError: a setting cannot be understood
 - LedgerError: an entry cannot be read or does not fit its chain
 - BadCheckpoint (ledger), BadKey, BadRepository, HubRunning (system), BadFile, BadArchive,
-  PlaceTaken (files), HubUnreachable, BadAnswer (client), NotDelivered (cli): defined there
+  PlaceTaken (files), QuestionClosed, HubUnreachable, BadAnswer (client), NotDelivered (cli):
+  defined there
 """
 
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,7 @@ REFUSALS: dict[str, str] = {
     "not_recognized": "the message is of no dialect that is spoken here",
     "invalid_json": "the message is not JSON that can be read without doubt",
     "invalid_envelope": "the message does not have the shape of its dialect",
+    "not_expressible": "the other dialect cannot say it, not even as a notice",
     "unknown_type": "the dialect has no message of this type",
     "taskId_mismatch": "the message names two different tasks as the one that it is about",
     "message_too_large": "the message is longer than a message may be",
@@ -54,6 +56,8 @@ REFUSALS: dict[str, str] = {
     "token_revoked": "the credential was revoked",
     "replayed": "the signed message was received before",
     "mail_not_found": "no letter has this id",
+    "question_not_found": "the task has no open question with this id, or none at all",
+    "already_answered": "the question has an answer already",
     "handoff_not_found": "no handoff has this id",
     "ownership_conflict": (
         "the task has an active handoff, would return to a former owner, or is not yours"
@@ -92,6 +96,8 @@ FAULTS: dict[str, str] = {
     "target_in_use": "the target exists or is in use",
     "bad_repository": "a git repository lacks what was requested",
     "not_delivered": "a message was not delivered",
+    "question_closed": "a question was withdrawn, or its task has gone on without an answer",
+    "not_answered": "nobody has answered a question in the time that was waited for it",
     "hub_unreachable": "no hub answers",
     "bad_answer": "the answer is not from a hub that this client understands",
 }
@@ -108,6 +114,12 @@ class Refusal:
     """Type of the message in its sender's words, where it never became a command."""
     path: str = field(default="", compare=False)
     """Field of the request that it is about, where it is about one."""
+    command: int | None = field(default=None, compare=False)
+    """Index of the refused command, where a request has several."""
+
+    def with_command(self, index: int | None) -> "Refusal":
+        """The same refusal, of this command."""
+        return self if index is None else replace(self, command=index)
 
     def with_path(self, path: str) -> "Refusal":
         """The same refusal, about this field."""
@@ -170,6 +182,12 @@ class SettingsError(DragomanError):
     """A setting cannot be understood."""
 
     code = "invalid_settings"
+
+
+class NotAnswered(DragomanError):
+    """A question got no answer in the time that was waited for it, or gets none any more."""
+
+    code = "not_answered"
 
 
 class LedgerError(DragomanError):

@@ -19,8 +19,16 @@ from dragoman.core.agent import (
     TokenIssued,
     TokenRevoked,
 )
-from dragoman.core.attempt_state import TaskCheckpointed, TaskClaimed, TaskReported, TaskRequeued
+from dragoman.core.attempt_state import (
+    AttemptEscalated,
+    AttemptQuiet,
+    TaskCheckpointed,
+    TaskClaimed,
+    TaskReported,
+    TaskRequeued,
+)
 from dragoman.core.base import Event
+from dragoman.core.check_state import TaskChecked
 from dragoman.core.handoff.state import (
     HandoffApproved,
     HandoffEscalated,
@@ -52,6 +60,8 @@ from dragoman.core.mail import (
     MailPosted,
     MailRead,
 )
+from dragoman.core.presence import PresenceReported
+from dragoman.core.question_state import QuestionAnswered, QuestionAsked, QuestionWithdrawn
 from dragoman.core.reservation import (
     ReservationRenewed,
     ReservationsEnded,
@@ -73,7 +83,9 @@ from dragoman.core.task_state import (
     TaskProgressed,
     TaskRewound,
     TaskTransitioned,
+    TaskUnbacklinked,
     TaskUnblocked,
+    TaskUnlinked,
     TaskWarned,
 )
 from dragoman.core.trace import (
@@ -91,11 +103,16 @@ EVENT_NAMES: dict[type[Event], str] = {
     TaskAliased: "task.aliased",
     TaskLinked: "task.linked",
     TaskBacklinked: "task.backlinked",
+    TaskUnlinked: "task.unlinked",
+    TaskUnbacklinked: "task.unbacklinked",
     TaskUnblocked: "task.unblocked",
     TaskClaimed: "task.claimed",
     TaskTransitioned: "task.transitioned",
     TaskRequeued: "task.requeued",
     TaskReported: "task.reported",
+    AttemptQuiet: "attempt.quiet",
+    AttemptEscalated: "attempt.escalated",
+    TaskChecked: "task.checked",
     TaskNoted: "task.noted",
     TaskProgressed: "task.progressed",
     TaskEdited: "task.edited",
@@ -112,7 +129,11 @@ EVENT_NAMES: dict[type[Event], str] = {
     TokenRevoked: "token.revoked",
     AgentPaused: "agent.paused",
     AgentResumed: "agent.resumed",
+    PresenceReported: "agent.presence",
     TaskCheckpointed: "task.checkpointed",
+    QuestionAsked: "question.asked",
+    QuestionAnswered: "question.answered",
+    QuestionWithdrawn: "question.withdrawn",
     MailPosted: "mail.posted",
     MailRead: "mail.read",
     MailAcked: "mail.acked",

@@ -216,6 +216,10 @@ def turns_stream(task_id: str) -> str:
     return "turns:" + task_id
 
 
+ACTOR_STREAMS = "actor:"
+"""Beginning of the streams of actors."""
+
+
 def actor_stream(role: str, name: str) -> str:
     """Stream of an actor's refusals."""
-    return f"actor:{role}:{name}"
+    return f"{ACTOR_STREAMS}{role}:{name}"

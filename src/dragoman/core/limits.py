@@ -65,16 +65,15 @@ def check_text(field: str, text: str, maximum: int, *, minimum: int = 0) -> Refu
     if len(text) > maximum:
         return _invalid_field(field, f"has {len(text)} characters; at most {maximum} are allowed")
     encoding_refusal = None if text.isascii() else check_unicode(field, text)
-    if encoding_refusal is None and minimum and not _has_visible_text(text, minimum):
+    is_short = len(text) < minimum or (minimum and not has_visible_text(text))
+    if encoding_refusal is None and is_short:
         return _invalid_field(field, "is empty; give it a text")
     return encoding_refusal
 
 
-def _has_visible_text(text: str, minimum: int) -> bool:
+def has_visible_text(text: str) -> bool:
     """True if a text has a visible character; blanks and invisible characters are none."""
-    if len(text) < minimum:
-        return False
-    return text[0].isalnum() or any(one.isprintable() and not one.isspace() for one in text)
+    return text[:1].isalnum() or any(one.isprintable() and not one.isspace() for one in text)
 
 
 def check_unicode(field: str, text: str) -> Refusal | None:

@@ -1,6 +1,6 @@
 """Letters between agents: post, read, acknowledge, answer, escalate (S-MAIL-7)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -8,9 +8,16 @@ from msgspec.structs import asdict, replace
 
 from dragoman.core import not_found
 from dragoman.core.authority import MAY_DISPATCH, check_write
-from dragoman.core.base import Command, Event, Importance, Role
+from dragoman.core.base import ATTENTION_LIST, Command, Event, Importance, Role
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import bare_name, check_agent, check_id, is_task_name, mail_stream
+from dragoman.core.ids import (
+    bare_name,
+    check_agent,
+    check_id,
+    is_task_name,
+    mail_stream,
+    quote_name,
+)
 from dragoman.core.limits import (
     MAX_ATTACHMENTS,
     MAX_BODY,
@@ -55,6 +62,8 @@ class PostMail(Command, frozen=True, tag="mail.post"):
     """Time after which a missing ack or answer is reported as late; 0: never."""
     attachments: tuple[str, ...] = ()
     sent_at: int | None = None
+    served: tuple[str, ...] = ()
+    """Recipients for which the hub answers where nobody is known as them."""
 
     @property
     def heartbeat_task(self) -> str:
@@ -77,11 +86,15 @@ class AckMail(Command, frozen=True, tag="mail.ack"):
 class AnswerMail(Command, frozen=True, tag="mail.answer"):
     """Mark a letter as answered by the letter that this request posts."""
 
+    free_text = ("text",)
+
     mail: str
     answer: str = ""
     """Id of the answer, if it has one of its own."""
     roles: tuple[Role, ...] = ()
     """Roles that may answer though the letter is not in their inbox."""
+    text: str = ""
+    """Text of the answer, for the question of the task that the letter asks."""
 
 
 class EscalateMail(Command, frozen=True, tag="mail.escalate"):
@@ -250,6 +263,8 @@ def mail_list_keys(mail: Mail) -> tuple[str, ...]:
             lists.append(f"about:{mail.bead}")
     if mail.is_overdue:
         lists.append("overdue")
+    if mail.awaits_answer or mail.is_overdue:
+        lists.append(ATTENTION_LIST)
     if any(name not in mail.read_by for name in mail.unknown):
         lists.append("waiting")
     return tuple(lists)
@@ -304,6 +319,12 @@ _MAX_KIND_LENGTH = 64
 _AUTHORED_FIELDS = ("kind", "subject", "body", "bead", "reply_to", "importance", "attachments")
 """Fields that two letters under one id must share to be the same; not the time of sending."""
 
+HELP_REQUEST_KIND = "HELP_REQUEST"
+"""Type of the letter that asks a question."""
+
+HELP_RESPONSE_KIND = "HELP_RESPONSE"
+"""Type of the letter that answers a question."""
+
 LATE_KIND = "LATE"
 """Type of the letter by which the hub reports that another is late."""
 
@@ -351,8 +372,19 @@ def decide_post_mail(command: PostMail, read: Read, now: int) -> Decision | Refu
         attachments=command.attachments,
         sent_at=command.sent_at,
     )
-    malformed = check_id(event.thread, "thread")
-    return malformed or _receipt_decision(id, event.thread, event)
+    decision = _receipt_decision(id, event.thread, event)
+    named = (name for name in (*to, *cc) if name not in command.served)
+    warning = _unknown_recipients_warning(named, read)
+    posted = replace(decision, receipt=replace(decision.receipt, warning=warning))
+    return check_id(event.thread, "thread") or posted
+
+
+def _unknown_recipients_warning(recipients: Iterable[str], read: Read) -> str:
+    """Warning about recipients that nobody is known as; empty: there are none."""
+    unknown = [quote_name(name) for name in recipients if not read.is_known(name)]
+    if not unknown:
+        return ""
+    return f"nobody is known as {', '.join(unknown)}: the letter waits until somebody is"
 
 
 def _repeated_post(command: PostMail, known: Mail) -> Decision | Refusal:
@@ -419,6 +451,9 @@ def decide_answer_mail(command: AnswerMail, read: Read, now: int) -> Decision | 
     refusal = check_write(read.actor)
     if refusal:
         return refusal
+    too_long = check_text("text", command.text, MAX_REASON)
+    if too_long:
+        return too_long
     if not mail.awaits_answer:
         return _mail_decision(mail)
     if not mail.is_recipient(read.actor.name) and read.actor.role not in command.roles:
@@ -427,14 +462,15 @@ def decide_answer_mail(command: AnswerMail, read: Read, now: int) -> Decision | 
             f"{mail.id} was not sent to {read.actor.label}: its answer comes from "
             f"{', '.join(mail.recipients)[:200]}",
         )
-    return _mail_decision(mail, MailAnswered(mail.id, read.actor.name, _answer_id(command, read)))
+    answer_id = own_letter_id(command.answer, read)
+    return _mail_decision(mail, MailAnswered(mail.id, read.actor.name, answer_id))
 
 
-def _answer_id(command: AnswerMail, read: Read) -> str:
+def own_letter_id(named: str, read: Read) -> str:
     """Id of this request's letter: its own, unless another sender had used that."""
-    known = read.mail(command.answer) if command.answer else None
+    known = read.mail(named) if named else None
     is_another = known is not None and known.sender != read.actor.name
-    return read.cause if is_another else command.answer or read.cause
+    return read.cause if is_another else named or read.cause
 
 
 def decide_escalate_mail(command: EscalateMail, read: Read, now: int) -> Decision | Refusal:

@@ -62,6 +62,26 @@ def thread(id: str) -> Refusal:
     )
 
 
+def question(task: str, id: str = "") -> Refusal:
+    """The task has no such open question; `id`: empty if none was named."""
+    which = f"no open question {safe_name(id)}" if id else "no open question"
+    return Refusal(
+        "question_not_found",
+        f"{task} has {which}: see `dragoman task show {task}`",
+        path="question",
+    )
+
+
+def withdrawn_question(task: str, id: str, by: str) -> Refusal:
+    """The question was withdrawn, and gets no answer."""
+    return Refusal(
+        "question_not_found",
+        f"{id} of {safe_name(task)} was withdrawn by {by}: it needs no answer any more (see "
+        f"`dragoman task show`)",
+        path="question",
+    )
+
+
 def handoff(id: str) -> Refusal:
     """No handoff has this id, or none that the caller may know of."""
     return Refusal(

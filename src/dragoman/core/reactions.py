@@ -17,6 +17,8 @@ from msgspec.structs import replace
 from dragoman.core.agent import AgentAssigned, AgentRated, AgentRelieved
 from dragoman.core.attempt import ExpireLease
 from dragoman.core.attempt_state import (
+    AttemptEscalated,
+    AttemptQuiet,
     Report,
     TaskCheckpointed,
     TaskClaimed,
@@ -24,6 +26,7 @@ from dragoman.core.attempt_state import (
     TaskRequeued,
 )
 from dragoman.core.base import Command, Event
+from dragoman.core.check_state import TaskChecked
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.common import COORDINATOR
 from dragoman.core.handoff.complete import COMPLETION_NOTE_KIND, completion_events
@@ -65,10 +68,13 @@ from dragoman.core.intent.state import (
     intent_of_task,
 )
 from dragoman.core.limits import MAX_REASON, MAX_TEXT, MAX_UPDATES
-from dragoman.core.mail import MailPosted
+from dragoman.core.mail import AnswerMail, MailAnswered, MailPosted
+from dragoman.core.question import answer_events
+from dragoman.core.question_state import QuestionAnswered, QuestionAsked, QuestionWithdrawn
 from dragoman.core.read import Decision, Read, StreamEvents, TimedEvent
 from dragoman.core.task import handoff_ended_by_rewind
 from dragoman.core.task_state import (
+    BEAD_KIND,
     DelegationAccepted,
     DelegationEscalated,
     DelegationRejected,
@@ -84,7 +90,9 @@ from dragoman.core.task_state import (
     TaskProgressed,
     TaskRewound,
     TaskTransitioned,
+    TaskUnbacklinked,
     TaskUnblocked,
+    TaskUnlinked,
     TaskWarned,
     status_change_of,
 )
@@ -511,7 +519,9 @@ def _on_transition(event: TaskTransitioned, handed: _HandedOverTask) -> StreamEv
     """
     handoff, task = handed.handoff, handed.task
     if handoff.status == "activated" and event.to in ("review", "done"):
-        return completion_events(handoff, task, handed.read, _completion_note(event, handed))
+        note, report = _completion_note(event, handed), handed.report
+        outcome = "partial" if report is not None and report.outcome == "partial" else ""
+        return completion_events(handoff, task, handed.read, note, outcome=outcome)
     # Partial work, and work in review, can still be handed on.
     if _is_intent_given_up(event, handed):
         return hub_rejection_events(
@@ -626,6 +636,26 @@ def record_sla_breach(change: Change) -> StreamEvents:
     return ((change.stream, sla_breach(handoff, change.now, to="")),)
 
 
+# --- questions: in step with the letters that ask them (S-MAIL-9) -------------------------------
+
+
+def answer_question(change: Change) -> StreamEvents:
+    """Answer the question of a task that the answered letter asks.
+
+    The commands about questions close such letters themselves.
+    """
+    command, read = change.command, change.read
+    letter = read.mail(change.stream.partition(":")[2])
+    if not isinstance(command, AnswerMail) or letter is None or not letter.bead:
+        return ()
+    for name in (f"{BEAD_KIND}:{letter.bead}", letter.bead):
+        task = read.task(name)
+        for asked in () if isinstance(task, Refusal) else task.questions:
+            if isinstance(task, Task) and asked.mail == letter.id:
+                return answer_events(task, asked, command.text, read)
+    return ()
+
+
 # --- table ------------------------------------------------------------------------------------
 
 
@@ -639,6 +669,9 @@ class Reaction(Struct, frozen=True, eq=False):
     """Events that it may add."""
 
 
+QUESTION: Final = Reaction(
+    "question", answer_question, frozenset({QuestionAnswered, TaskTransitioned})
+)
 WAVE: Final = Reaction("wave", limit_retries, frozenset({TaskTransitioned}))
 INTENT: Final = Reaction(
     "intent",
@@ -679,7 +712,7 @@ HANDOFF: Final = Reaction(
 )
 HANDOFF_SLA: Final = Reaction("handoff SLA", record_sla_breach, frozenset({HandoffEscalated}))
 
-REACTION_ORDER: Final = (WAVE, INTENT, HANDOFF, HANDOFF_SLA)
+REACTION_ORDER: Final = (QUESTION, WAVE, INTENT, HANDOFF, HANDOFF_SLA)
 """Each sees what those before it have added; none follows what a later one adds."""
 
 REACTIONS: Final[dict[type[Event], tuple[Reaction, ...]]] = {
@@ -692,8 +725,10 @@ REACTIONS: Final[dict[type[Event], tuple[Reaction, ...]]] = {
     TaskEdited: (INTENT, HANDOFF),
     TaskRewound: (INTENT, HANDOFF),
     TaskLinked: (INTENT,),
+    TaskUnlinked: (INTENT,),
     TaskUnblocked: (INTENT,),
     DelegationRequested: (INTENT,),
+    MailAnswered: (QUESTION,),
     HandoffTransitioned: (HANDOFF_SLA,),
     HandoffExtended: (HANDOFF_SLA,),
 }
@@ -704,12 +739,19 @@ UNFOLLOWED: frozenset[type[Event]] = frozenset(
         TaskCreated,
         TaskAliased,
         TaskBacklinked,
+        TaskUnbacklinked,
         TaskNoted,
         TaskWarned,
         TaskHandedOver,
         DelegationAccepted,
         DelegationRejected,
         DelegationEscalated,
+        AttemptQuiet,
+        AttemptEscalated,
+        TaskChecked,
+        QuestionAsked,
+        QuestionAnswered,
+        QuestionWithdrawn,
     }
 )
 """Events of a task that no other concept follows."""

@@ -44,6 +44,11 @@ class Read(Protocol):
         """The task as it was after this entry of its stream; None: it has no such entry."""
         ...
 
+    def before_end(self, task: "Task") -> int:
+        """Version of the last entry of its stream before a final task ended, or was reviewed if it
+        is done."""
+        ...
+
     def is_taken(self, name: str) -> bool:
         """True if any task has this id, alias or bare alias name."""
         ...
@@ -54,6 +59,10 @@ class Read(Protocol):
 
     def agent(self, name: str) -> "AgentRecord | None":
         """Record of the agent or person with this name."""
+        ...
+
+    def is_known(self, name: str) -> bool:
+        """True if somebody is registered under this name, or has spoken under it as an agent."""
         ...
 
     def next_ready(
@@ -164,6 +173,8 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     """No-op report: the task is where it leads already, and nothing is recorded."""
     ended_reservations: tuple[str, ...] = ()
     """Ids of the reservations that it ended."""
+    question: str = ""
+    """Id of the question that it asked or answered, among those of the task."""
     version: int = 0
     """Version of the task's stream after it, if it came under a key of the caller's: a repeat is
     shown the task as it was then."""

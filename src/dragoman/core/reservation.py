@@ -125,9 +125,7 @@ class BeadFiles(Struct, frozen=True):
 class WaveOfFiles(Protocol):
     """A wave, as far as its files go."""
 
-    def bead_files(self) -> Iterable[BeadFiles]:
-        """Files of each bead that has any."""
-        ...
+    def bead_files(self) -> Iterable[BeadFiles]: ...
 
 
 def bead_reservations(waves: Iterable[WaveOfFiles], find: FindTask) -> Iterator[Reservation]:

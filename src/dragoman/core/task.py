@@ -31,6 +31,7 @@ from dragoman.core.authority import (
     relation_to_task,
 )
 from dragoman.core.base import LinkKind, Status
+from dragoman.core.check_state import check_commands, check_may_name_checks
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import (
     check_agent,
@@ -70,6 +71,7 @@ from dragoman.core.task_state import (
     NoteTask,
     RestoredState,
     RewindTask,
+    SendBackTask,
     Task,
     TaskAliased,
     TaskBacklinked,
@@ -81,8 +83,11 @@ from dragoman.core.task_state import (
     TaskProgressed,
     TaskRewound,
     TaskTransitioned,
+    TaskUnbacklinked,
     TaskUnblocked,
+    TaskUnlinked,
     TaskWarned,
+    UnlinkTask,
     UpdateTask,
     WarnTask,
     can_transition,
@@ -121,6 +126,7 @@ def decide_create_task(command: CreateTask, read: Read, now: int) -> Decision | 
     """Create a task, linked to the tasks it names."""
     return (
         _check_review_policy(command, read.actor)
+        or check_may_name_checks(command.checks, read.actor)
         or _check_intent_aliases(command.aliases, read)
         or create_task(command, read, now)
     )
@@ -151,6 +157,8 @@ def create_task(command: CreateTask, read: Read, now: int) -> Decision | Refusal
         reserved_for=command.assignee,
         origin=command.origin,
         aliases=aliases,
+        deadline=command.deadline,
+        checks=command.checks,
     )
     events: StreamEvents = ((task_stream(task_id), event),)
     if links is not None:
@@ -221,6 +229,8 @@ def _check_create_fields(command: CreateTask) -> Refusal | None:
         or check_count("aliases", command.aliases, MAX_LINKS)
         or check_count("blocked_by", command.blocked_by, MAX_LINKS)
         or check_range("max_attempts", command.max_attempts, 1, MAX_ATTEMPTS)
+        or _check_deadline(command.deadline)
+        or check_commands(command.checks)
         or next(filter(None, (check_alias(one, "aliases") for one in command.aliases)), None)
     )
 
@@ -325,6 +335,28 @@ def decide_link_tasks(command: LinkTask, read: Read, now: int) -> Decision | Ref
     )
 
 
+def decide_unlink_task(command: UnlinkTask, read: Read, now: int) -> Decision | Refusal:
+    """Remove a dependency. One that is not there is a no-op."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    target = read.task(command.target)
+    if isinstance(target, Refusal):
+        return linked_task(target, command.target, "blocked_by")
+    refusal = check_may_act_for_work(read.actor, task, read.lease(task), command.fence, now)
+    if refusal:
+        return refusal
+    if target.id not in task.blocked_by:
+        return Decision(task_receipt(task, task.status))
+    return Decision(
+        task_receipt(task, task.status),
+        (
+            (task_stream(task.id), TaskUnlinked(target.id)),
+            (task_stream(target.id), TaskUnbacklinked(task.id)),
+        ),
+    )
+
+
 def _linked_ids(task: Task, kind: LinkKind) -> tuple[str, ...]:
     if kind == "blocked-by":
         return task.blocked_by
@@ -378,6 +410,12 @@ def decide_move_task(command: MoveTask, read: Read, now: int) -> Decision | Refu
         )
     if command.unless_in_progress and task.status == "in-progress":
         return Refusal("already_claimed", f"{task.id} is held by {task.assignee}")
+    if command.only_from and task.status not in command.only_from:
+        return Refusal(
+            "invalid_transition",
+            f"{task.id} is {task.status}, not {' or '.join(command.only_from)}: "
+            f"`dragoman task move {task.id} {command.to}` moves it from there",
+        )
     refusal = check_may_move(command.to, command.fence, task, read, now)
     if refusal:
         return refusal
@@ -386,6 +424,32 @@ def decide_move_task(command: MoveTask, read: Read, now: int) -> Decision | Refu
         transition_events(task, command.to, command.reason, read),
         LeaseChange(task.id, None) if task.status == "in-progress" else None,
     )
+
+
+def decide_send_back(command: SendBackTask, read: Read, now: int) -> Decision | Refusal:
+    """Send work in review back to its assignee, for whom the task is reserved from then on."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    refusal = check_text("reason", command.reason, MAX_REASON, minimum=1)
+    if refusal:
+        return refusal
+    if task.status != "review":
+        return Refusal(
+            "invalid_transition", f"{task.id} is {task.status}: only work in review is sent back"
+        )
+    refusal = check_may_move("ready", command.fence, task, read, now)
+    if refusal:
+        return refusal
+    return Decision(task_receipt(task, "ready"), send_back_events(task, command.reason, read))
+
+
+def send_back_events(task: Task, reason: str, read: Read) -> StreamEvents:
+    """Events that send work in review back to its assignee."""
+    events = transition_events(task, "ready", reason, read)
+    if task.handoff is None and task.reserved_for != task.assignee:
+        return ((task_stream(task.id), TaskEdited(reserved_for=task.assignee)), *events)
+    return events
 
 
 def transition_events(
@@ -458,6 +522,13 @@ def check_may_move(
             "an orchestrator has to (`dragoman agent add NAME --role orchestrator`, then `--as "
             "NAME`); a task that nobody else will look at is created with --no-review",
         )
+    if to == "done" and task.awaits_checks:
+        return Refusal(
+            "invalid_transition",
+            f"the hub has not run the checks of {task.id} yet ({'; '.join(task.required_checks)}): "
+            "approve it when they have passed, or take them away with "
+            f"`dragoman task edit {task.id} --no-checks`",
+        )
     if (task.status, to) not in MAY_MOVE[caller_relation]:
         allowed = _format_allowed_targets(task.status, caller_relation)
         return Refusal(
@@ -501,7 +572,10 @@ def active_handoff_refusal(task: Task, by: ActiveHandoff) -> Refusal:
 
 Value = TypeVar("Value")
 
-_EDIT_FIELDS = ("title", "body", "priority", "review_required", "assignee")
+_EDIT_FIELDS = (
+    *("title", "body", "priority", "review_required", "assignee", "deadline"),
+    "checks",
+)
 
 
 def decide_update_task(command: UpdateTask, read: Read, now: int) -> Decision | Refusal:
@@ -512,7 +586,7 @@ def decide_update_task(command: UpdateTask, read: Read, now: int) -> Decision | 
     refusal = check_write(read.actor) or _check_update_fields(command)
     if refusal:
         return refusal
-    if command.to is not None and _can_update_to(task, command.to):
+    if command.to is not None and (_can_update_to(task, command.to) or _must_move(command, task)):
         return _decide_transition(command, command.to, task, read, now)
     is_silent = not _first_text(command)
     if is_silent and command.to in (None, task.status):
@@ -561,10 +635,19 @@ def decide_edit_task(command: EditTask, read: Read, now: int) -> Decision | Refu
         priority=_changed_value(command.priority, task.priority),
         review_required=_changed_value(command.review_required, task.review_required),
         reserved_for=None if _is_assigned_to(task, command.assignee) else command.assignee,
+        deadline=_changed_value(command.deadline, task.deadline),
+        checks=_changed_value(command.checks, task.required_checks),
     )
     if event == TaskEdited():
         return Decision(task_receipt(task, task.status))
-    return _single_event_decision(task, event)
+    if event.reserved_for is None or read.lease(task) is None:
+        return _single_event_decision(task, event)
+    reason = command.reason or f"assigned to {event.reserved_for or 'anyone'}"
+    return Decision(
+        task_receipt(task, "ready"),
+        (*transition_events(task, "ready", reason, read), (task_stream(task.id), event)),
+        LeaseChange(task.id, None),
+    )
 
 
 def decide_warn_task(command: WarnTask, read: Read, now: int) -> Decision | Refusal:
@@ -618,6 +701,10 @@ def _can_update_to(task: Task, to: Status) -> bool:
     return to != "in-progress" and can_transition(task.status, to)
 
 
+def _must_move(command: UpdateTask, task: Task) -> bool:
+    return command.must_move and command.to != task.status
+
+
 def _decide_transition(
     command: UpdateTask, to: Status, task: Task, read: Read, now: int
 ) -> Decision | Refusal:
@@ -639,7 +726,14 @@ def _check_edit_fields(command: EditTask) -> Refusal | None:
         (None if title is None else check_text("title", title, MAX_TITLE, minimum=1))
         or (None if body is None else check_text("body", body, MAX_BODY))
         or (check_agent(assignee, "assignee") if assignee else None)
+        or _check_deadline(command.deadline)
+        or check_commands(command.checks or ())
+        or check_text("reason", command.reason, MAX_REASON)
     )
+
+
+def _check_deadline(deadline: int | None) -> Refusal | None:
+    return check_range("deadline", deadline, 0, TIMESTAMP_RANGE[1]) if deadline else None
 
 
 def _check_editor(command: EditTask, task: Task, read: Read, now: int) -> Refusal | None:
@@ -663,12 +757,15 @@ def _check_editor(command: EditTask, task: Task, read: Read, now: int) -> Refusa
         )
     if task.handoff is not None and not _is_assigned_to(task, command.assignee):
         return active_handoff_refusal(task, task.handoff)
-    if lease is not None and not _is_assigned_to(task, command.assignee):
-        return Refusal(
-            "already_claimed",
-            f"{lease.holder} holds {task.id}: its assignee can be changed when it is given back",
-        )
-    return None
+    if lease is None or _is_assigned_to(task, command.assignee):
+        return None
+    if command.take:
+        return check_may_move("ready", None, task, read, now)
+    return Refusal(
+        "already_claimed",
+        f"{lease.holder} holds {task.id}: its assignee can be changed when it is given back, or "
+        f"with `dragoman task assign {task.id} --take`, which ends the attempt",
+    )
 
 
 def _changed_value(value: Value | None, current: Value) -> Value | None:
@@ -695,9 +792,10 @@ def decide_rewind_task(command: RewindTask, read: Read, now: int) -> Decision | 
     refusal = _check_rewind(command, task, read)
     if refusal:
         return refusal
-    task_then = read.task_at(task, command.version)
+    version = command.version or read.before_end(task)
+    task_then = read.task_at(task, version)
     if task_then is None:
-        return Refusal("invalid_field", f"{task.id} has no entry {command.version} in its stream")
+        return Refusal("invalid_field", f"{task.id} has no entry {version} in its stream")
     target = without_attempt(restorable_state(task_then))
     if target.status == "done" and relation_to_task(
         read.actor, task, read.lease(task), now
@@ -711,7 +809,7 @@ def decide_rewind_task(command: RewindTask, read: Read, now: int) -> Decision | 
     event = TaskRewound(
         task.status,
         target.status,
-        command.version,
+        version,
         target,
         command.commit,
         command.branch,
@@ -765,6 +863,11 @@ def _check_rewind(command: RewindTask, task: Task, read: Read) -> Refusal | None
         return Refusal(
             "not_authorized",
             f"{read.actor.label} may not rewind {task.id}: a human or an orchestrator may",
+        )
+    if not command.version and not task.is_final:
+        return Refusal(
+            "invalid_transition",
+            f"{task.id} is {task.status}: only what is done or cancelled can be reopened",
         )
     if not _COMMIT.fullmatch(command.commit):
         return Refusal("invalid_field", "commit is not a full commit hash")

@@ -11,6 +11,8 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from dragoman.core.attempt_state import (
+    AttemptEscalated,
+    AttemptQuiet,
     Checkpoint,
     FailedStarts,
     Report,
@@ -20,6 +22,8 @@ from dragoman.core.attempt_state import (
     TaskRequeued,
 )
 from dragoman.core.base import (
+    ATTENTION_LIST,
+    CHECKS_LIST,
     DEFAULT_LEASE_MS,
     DEFAULT_MAX_ATTEMPTS,
     Command,
@@ -29,7 +33,20 @@ from dragoman.core.base import (
     Status,
     TaskCommand,
 )
+from dragoman.core.check_state import Evidence, TaskChecked
 from dragoman.core.ids import bare_name
+from dragoman.core.question_state import (
+    KEPT_ANSWERS,
+    KEPT_FEEDBACK,
+    Feedback,
+    Question,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionWithdrawn,
+    answered_question,
+    asked_question,
+    question_id,
+)
 
 INTENT_ALIAS_KIND: Final = "intent"
 """Kind of alias by which the task of an intent is found."""
@@ -74,6 +91,10 @@ class CreateTask(Command, frozen=True, tag="task.create"):
     expected_outputs: tuple[str, ...] = ()
     context_refs: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
+    deadline: int = 0
+    """Time by which it should have ended; 0: none."""
+    checks: tuple[str, ...] = ()
+    """Commands that the hub runs before a completion counts."""
 
     @property
     def heartbeat_task(self) -> str:
@@ -100,6 +121,8 @@ class AdoptTask(Command, frozen=True, tag="task.adopt"):
     """If it is new here and nobody works on it yet: the agent it is reserved for."""
     ttl_ms: int = DEFAULT_LEASE_MS
     session: str = ""
+    priority: Priority = "normal"
+    """If it is new here."""
 
 
 class MoveTask(TaskCommand, frozen=True, tag="task.move"):
@@ -112,12 +135,30 @@ class MoveTask(TaskCommand, frozen=True, tag="task.move"):
     fence: int | None = None
     unless_in_progress: bool = False
     """Refuse while somebody works on the task."""
+    only_from: tuple[Status, ...] = ()
+    """Refuse from any other status; none: from any."""
+
+
+class SendBackTask(TaskCommand, frozen=True, tag="task.send-back"):
+    """Send the work on a task in review back to its assignee, with what is wrong with it."""
+
+    free_text = ("reason",)
+
+    reason: str
+    fence: int | None = None
 
 
 class LinkTask(TaskCommand, frozen=True, tag="task.link"):
     """Link a task to another one."""
 
     kind: LinkKind
+    target: str
+    fence: int | None = None
+
+
+class UnlinkTask(TaskCommand, frozen=True, tag="task.unlink"):
+    """Remove a dependency: the task waits for that other one no more."""
+
     target: str
     fence: int | None = None
 
@@ -149,12 +190,14 @@ class UpdateTask(TaskCommand, frozen=True, tag="task.update"):
     blockers: tuple[str, ...] = ()
     sent_at: int | None = None
     fence: int | None = None
+    must_move: bool = False
+    """Another status that no transition leads to is refused, rather than written into the log."""
 
 
 class EditTask(TaskCommand, frozen=True, tag="task.edit"):
     """Edit fields of a task; None leaves a field as it is."""
 
-    free_text = ("title", "body")
+    free_text = ("title", "body", "reason")
 
     title: str | None = None
     body: str | None = None
@@ -163,6 +206,15 @@ class EditTask(TaskCommand, frozen=True, tag="task.edit"):
     assignee: str | None = None
     """Agent that it is reserved for; empty: anyone."""
     fence: int | None = None
+    deadline: int | None = None
+    """0: none."""
+    take: bool = False
+    """Take the work away from its holder, if it gets another assignee; else that is refused."""
+    reason: str = ""
+    """Reason why the work is taken away."""
+    checks: tuple[str, ...] | None = None
+    """Commands that the hub runs before a completion counts; empty: none any more, those of its
+    agent neither."""
 
 
 class WarnTask(TaskCommand, frozen=True, tag="task.warn"):
@@ -180,7 +232,8 @@ class RewindTask(TaskCommand, frozen=True, tag="task.rewind"):
     free_text = ("reason",)
 
     version: int
-    """Version of that entry in the stream of the task."""
+    """Version of that entry in the stream of the task; 0: the last one before the task ended, or
+    was reviewed if it is done."""
     commit: str = ""
     branch: str = ""
     reason: str = ""
@@ -209,6 +262,10 @@ class TaskCreated(Event, frozen=True):
     discovered_from: str = ""
     commit: str = ""
     """Commit checked out in the repository then, where one is configured."""
+    deadline: int = 0
+    """Time by which it should have ended; 0: none."""
+    checks: tuple[str, ...] = ()
+    """Commands that the hub runs before a completion counts."""
 
 
 class TaskAliased(Event, frozen=True):
@@ -229,6 +286,18 @@ class TaskBacklinked(Event, frozen=True):
     """Another task links to this one."""
 
     kind: LinkKind
+    source: str
+
+
+class TaskUnlinked(Event, frozen=True):
+    """The task waits for another one no more: the dependency was removed."""
+
+    target: str
+
+
+class TaskUnbacklinked(Event, frozen=True):
+    """Another task waits for this one no more: the dependency was removed."""
+
     source: str
 
 
@@ -286,6 +355,10 @@ class TaskEdited(Event, frozen=True):
     review_required: bool | None = None
     reserved_for: str | None = None
     """Agent that it is reserved for from now on; empty: anyone."""
+    deadline: int | None = None
+    """0: none any more."""
+    checks: tuple[str, ...] | None = None
+    """Commands that the hub runs before a completion counts; empty: none any more."""
 
 
 class TaskWarned(Event, frozen=True):
@@ -400,11 +473,16 @@ TaskEvent = (
     | TaskAliased
     | TaskLinked
     | TaskBacklinked
+    | TaskUnlinked
+    | TaskUnbacklinked
     | TaskUnblocked
     | TaskClaimed
     | TaskTransitioned
     | TaskRequeued
     | TaskReported
+    | AttemptQuiet
+    | AttemptEscalated
+    | TaskChecked
     | TaskNoted
     | TaskProgressed
     | TaskEdited
@@ -416,6 +494,9 @@ TaskEvent = (
     | TaskCheckpointed
     | TaskHandedOver
     | TaskRewound
+    | QuestionAsked
+    | QuestionAnswered
+    | QuestionWithdrawn
 )
 
 
@@ -429,6 +510,18 @@ UNREPORTED_PREFIX: Final = "unreported_"
 """Prefixes of the reason of a status change; the outcome follows. REPORTED_PREFIX: by the report of
 the agent; STALE_HEARTBEAT_PREFIX: by recovery of a silent attempt that had reported;
 UNREPORTED_PREFIX: by the hub, where an agent ended without a report."""
+
+STALE_HEARTBEAT_REASON: Final = f"{STALE_HEARTBEAT_PREFIX}reclaim"
+"""Reason of the status change that ends a silent attempt without a report."""
+
+TOO_LONG_REASON: Final = "attempt_too_long"
+"""Reason of the status change that ends an attempt which took longer than one may."""
+
+CHECKS_PASSED_REASON: Final = "checks_passed"
+"""Reason of the status change of a task without review whose checks have passed."""
+
+LAST_FAILURE: Final = " attempts failed, the last: "
+"""Words between the number of failures and the last reason, in the reason of a deadletter."""
 
 RESULT_PREFIX: Final = "result: "
 """Prefix of the reason where the result of an intent asks for it; success or failure follows."""
@@ -510,6 +603,8 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     priority: Priority = "normal"
     review_required: bool = True
     max_attempts: int = 5
+    deadline: int = 0
+    """Time by which it should have ended; 0: none."""
     reserved_for: str = ""
     """The only agent that may take it from the queue; empty: anyone."""
     assignee: str = ""
@@ -537,6 +632,8 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     was lost."""
     failures: int = 0
     not_before: int = 0
+    quiet_attempt: int = 0
+    """The last attempt that was flagged as quiet; its lease knows whether it still is."""
     reported: Report | None = None
     notes: int = 0
     """Number of lines in its work log."""
@@ -552,8 +649,48 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     delegation: Delegation | None = None
     failed_starts: FailedStarts | None = None
     """The last of its attempts that failed to start."""
+    questions: tuple[Question, ...] = ()
+    """Open questions about it, of all kinds; a blocked task has one of the kind `blocked`."""
+    answers: tuple[Question, ...] = ()
+    """Answered questions, the last ones."""
+    asked: int = 0
+    """Number of questions so far, which numbers the next one."""
+    feedback: tuple[Feedback, ...] = ()
+    """Reasons for which reviews sent the work back, the last ones."""
     head_hash: str = ""
     """Commit checked out in its repository at its last status change, as far as known."""
+    checks: tuple[str, ...] = ()
+    """Commands that the hub runs before a completion counts."""
+    agent_checks: tuple[str, ...] = ()
+    """Those that the settings name for the agent of the last attempt."""
+    evidence: Evidence | None = None
+    """Results of its last checks."""
+    failed_checks: int = 0
+    """Number of times in a row that its checks failed."""
+
+    @property
+    def required_checks(self) -> tuple[str, ...]:
+        """All commands that the hub runs before a completion counts."""
+        return tuple(dict.fromkeys((*self.checks, *self.agent_checks)))
+
+    @property
+    def awaits_checks(self) -> bool:
+        """True if its work was reported done, and the hub has not run its checks since."""
+        is_finished = self.reported is None or self.reported.outcome == "done"
+        is_checked = self.evidence is not None and self.evidence.attempt == self.attempts
+        return (
+            self.status == "review"
+            and self.attempts > 0
+            and is_finished
+            and not is_checked
+            and bool(self.required_checks)
+        )
+
+    @property
+    def is_proven(self) -> bool:
+        """True if the checks of its last attempt have passed."""
+        evidence = self.evidence
+        return evidence is not None and evidence.attempt == self.attempts and evidence.passed
 
     @property
     def names(self) -> frozenset[str]:
@@ -568,13 +705,16 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def names_intent(self) -> bool:
-        """True if one of its names is that of an intent."""
         return any(alias.startswith(f"{INTENT_ALIAS_KIND}:") for alias in self.aliases)
 
     @property
     def is_final(self) -> bool:
         """True if the task has ended for good."""
         return self.status in FINAL_STATUSES
+
+    def is_overdue(self, now: int) -> bool:
+        """True if the task has not ended by its deadline."""
+        return bool(self.deadline) and not self.is_final and now > self.deadline
 
     def start_failure_after(self, after: int) -> str:
         """Reason why each attempt after this number failed to start; empty: one started."""
@@ -587,10 +727,20 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
         return failed_starts.why if failed_starts is not None and is_all else ""
 
     @property
+    def is_flagged_quiet(self) -> bool:
+        """True if the present attempt was flagged as quiet, whatever has come since."""
+        return self.status == "in-progress" and self.quiet_attempt == self.attempts
+
+    @property
     def is_delegated(self) -> bool:
         """True if it is delegated, and not ended or rejected."""
         delegation = self.delegation
         return delegation is not None and delegation.state != "rejected" and not self.is_final
+
+    @property
+    def is_delegation_late(self) -> bool:
+        """True if it is on record that its delegation is late."""
+        return self.is_delegated and self.delegation is not None and self.delegation.escalated
 
     @property
     def delegation_deadline(self) -> int | None:
@@ -602,11 +752,17 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def task_list_keys(task: Task) -> tuple[str, ...]:
-    """Keys of the lists it stands on: delegations that wait for an agent's answer."""
+    """Keys of the lists it stands on: offered delegations, and what may need a person."""
     delegation = task.delegation
+    has_asked = any(one.kind == "ask" for one in task.questions)
+    needs_attention = has_asked or task.is_delegation_late or task.is_flagged_quiet
+    attention = (
+        *((ATTENTION_LIST,) if needs_attention else ()),
+        *((CHECKS_LIST,) if task.awaits_checks else ()),
+    )
     if delegation is None or delegation.state != "requested" or task.is_final:
-        return ()
-    return (f"offered:{delegation.to_agent}",)
+        return attention
+    return (f"offered:{delegation.to_agent}", *attention)
 
 
 def can_transition(from_: Status, to: Status) -> bool:
@@ -665,8 +821,25 @@ def _fold_backlinked(task: Task, event: TaskBacklinked, at: int) -> Task:
     return replace(task, updated_at=at, **{field: (*getattr(task, field), event.source)})
 
 
+def _fold_unlinked(task: Task, event: TaskUnlinked, at: int) -> Task:
+    return replace(
+        task,
+        blocked_by=_without_name(event.target, task.blocked_by),
+        open_blockers=_without_name(event.target, task.open_blockers),
+        updated_at=at,
+    )
+
+
+def _fold_unbacklinked(task: Task, event: TaskUnbacklinked, at: int) -> Task:
+    return replace(task, blocks=_without_name(event.source, task.blocks), updated_at=at)
+
+
+def _without_name(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(one for one in names if one != name)
+
+
 def _fold_unblocked(task: Task, event: TaskUnblocked, at: int) -> Task:
-    still_open = tuple(name for name in task.open_blockers if name != event.blocker)
+    still_open = _without_name(event.blocker, task.open_blockers)
     return replace(task, open_blockers=still_open, updated_at=at)
 
 
@@ -680,6 +853,7 @@ def _fold_claimed(task: Task, event: TaskClaimed, at: int) -> Task:
         fence=event.fence,
         session=event.session,
         dispatched_by=event.dispatched_by,
+        agent_checks=event.checks,
         agents=agents,
         ended_by="",
         handoff=task.handoff and replace(task.handoff, was_unowned=False),
@@ -704,7 +878,7 @@ def _fold_transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
     # deadletter gets a fresh set of attempts. A report still pending is void: its work was taken
     # away.
     has_fresh_attempts = event.from_ == "deadletter" or event.to in ("review", "done")
-    return replace(
+    moved = replace(
         task,
         status=event.to,
         head_hash=event.commit or task.head_hash,
@@ -719,9 +893,34 @@ def _fold_transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
         failed_starts=_count_failed_start(task, event.reason)
         if event.failed_to_start
         else task.failed_starts,
+        feedback=_feedback_after(task, event, at),
         updated_at=at,
         moved_at=at,
     )
+    is_by_holder = task.status == "in-progress" and not event.is_taken
+    return _follow_status(moved, at, asked_by=task.assignee if is_by_holder else "")
+
+
+def _feedback_after(task: Task, event: TaskTransitioned, at: int) -> tuple[Feedback, ...]:
+    if (event.from_, event.to) != ("review", "ready") or not event.reason:
+        return task.feedback
+    return (*task.feedback, Feedback(event.reason, at))[-KEPT_FEEDBACK:]
+
+
+def _follow_status(task: Task, at: int, asked_by: str = "") -> Task:
+    """Close the questions that its status has settled, and open that of a task that is blocked.
+
+    A blocked task whose obstacle is an open question already waits for that one.
+    """
+    if task.status != "blocked" and not task.questions:
+        return task
+    is_open = [] if task.is_final else [one for one in task.questions if one.kind != "blocked"]
+    if task.status != "blocked" or any(one.text == task.obstacle for one in is_open):
+        return replace(task, questions=tuple(is_open))
+    number = task.asked + 1
+    attempt = task.attempts if asked_by else 0
+    asked = Question(question_id(number), task.obstacle, at, asked_by, "blocked", attempt)
+    return replace(task, questions=(*is_open, asked), asked=number)
 
 
 def _ended_by(task: Task, *, is_lost: bool) -> str:
@@ -768,6 +967,16 @@ def _fold_reported(task: Task, event: TaskReported, at: int) -> Task:
     return replace(task, reported=Report(at=at, **asdict(event)), updated_at=at)
 
 
+def _fold_quiet(task: Task, event: AttemptQuiet | AttemptEscalated, at: int) -> Task:
+    return replace(task, quiet_attempt=event.attempt, updated_at=at)
+
+
+def _fold_checked(task: Task, event: TaskChecked, at: int) -> Task:
+    evidence = Evidence(event.attempt, event.passed, at, event.results)
+    failed = 0 if event.passed else task.failed_checks + 1
+    return replace(task, evidence=evidence, failed_checks=failed, updated_at=at)
+
+
 def _fold_noted(task: Task, _: TaskNoted | TaskProgressed, at: int) -> Task:
     return replace(task, notes=task.notes + 1, updated_at=at)
 
@@ -775,6 +984,8 @@ def _fold_noted(task: Task, _: TaskNoted | TaskProgressed, at: int) -> Task:
 def _fold_edited(task: Task, event: TaskEdited, at: int) -> Task:
     changes = {field: value for field, value in asdict(event).items() if value is not None}
     assignee = task.assignee if event.reserved_for is None else event.reserved_for
+    if event.checks == ():
+        changes["agent_checks"] = ()
     return replace(task, assignee=assignee, updated_at=at, **changes)
 
 
@@ -830,7 +1041,7 @@ def _change_delegation(task: Task, at: int, **changes: object) -> Task:
 def _fold_rewound(task: Task, event: TaskRewound, at: int) -> Task:
     restored = event.restored
     report, checkpoint = restored.report, restored.checkpoint
-    return replace(
+    rewound = replace(
         task,
         **{field: getattr(restored, field) for field in RESTORED_FIELDS},
         status=event.to,
@@ -842,6 +1053,33 @@ def _fold_rewound(task: Task, event: TaskRewound, at: int) -> Task:
         updated_at=at,
         moved_at=at,
     )
+    return _follow_status(rewound, at)
+
+
+def _fold_asked(task: Task, event: QuestionAsked, at: int) -> Task:
+    questions = (*task.questions, asked_question(event, at))
+    return replace(
+        task, questions=questions, asked=task.asked + 1, notes=task.notes + 1, updated_at=at
+    )
+
+
+def _fold_answered(task: Task, event: QuestionAnswered, at: int) -> Task:
+    answered = (answered_question(one, event, at) for one in task.questions if one.id == event.id)
+    return replace(
+        task,
+        questions=_without_question(task, event.id),
+        answers=(*task.answers, *answered)[-KEPT_ANSWERS:],
+        notes=task.notes + 1,
+        updated_at=at,
+    )
+
+
+def _fold_withdrawn(task: Task, event: QuestionWithdrawn, at: int) -> Task:
+    return replace(task, questions=_without_question(task, event.id), updated_at=at)
+
+
+def _without_question(task: Task, id: str) -> tuple[Question, ...]:
+    return tuple(one for one in task.questions if one.id != id)
 
 
 TASK_FOLDS: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
@@ -849,11 +1087,16 @@ TASK_FOLDS: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
     TaskAliased: _fold_aliased,
     TaskLinked: _fold_linked,
     TaskBacklinked: _fold_backlinked,
+    TaskUnlinked: _fold_unlinked,
+    TaskUnbacklinked: _fold_unbacklinked,
     TaskUnblocked: _fold_unblocked,
     TaskClaimed: _fold_claimed,
     TaskTransitioned: _fold_transitioned,
     TaskRequeued: _fold_requeued,
     TaskReported: _fold_reported,
+    AttemptQuiet: _fold_quiet,
+    AttemptEscalated: _fold_quiet,
+    TaskChecked: _fold_checked,
     TaskNoted: _fold_noted,
     TaskProgressed: _fold_noted,
     TaskEdited: _fold_edited,
@@ -865,6 +1108,9 @@ TASK_FOLDS: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
     TaskCheckpointed: _fold_checkpointed,
     TaskHandedOver: _fold_handed_over,
     TaskRewound: _fold_rewound,
+    QuestionAsked: _fold_asked,
+    QuestionAnswered: _fold_answered,
+    QuestionWithdrawn: _fold_withdrawn,
 }
 """Event -> fold: the task after it, from the task before it (None at first) and its time."""
 

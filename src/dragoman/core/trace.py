@@ -496,7 +496,7 @@ def decide_record_trace(command: RecordTrace, read: Read, now: int) -> Decision 
         )
         if isinstance(repeat, Refusal):
             return repeat
-        return replace(repeat, lease=_renew_if_held(task, read, now))
+        return replace(repeat, lease=_renew_if_held(task, read, now, has_progress=False))
     event = TraceRecorded(
         event_id=id,
         session=command.session,
@@ -524,7 +524,7 @@ def decide_record_trace(command: RecordTrace, read: Read, now: int) -> Decision 
     return Decision(
         replace(receipt_now, record_key=key, warning=remark, masked=command.masked),
         events,
-        _renew_if_held(task, read, now),
+        _renew_if_held(task, read, now, has_progress=True),
     )
 
 
@@ -606,13 +606,15 @@ def _is_held_in(task: Task, session: str, read: Read) -> bool:
     return lease is not None and lease.session == session
 
 
-def _renew_if_held(task: Task | None, read: Read, now: int) -> LeaseChange | None:
+def _renew_if_held(
+    task: Task | None, read: Read, now: int, *, has_progress: bool
+) -> LeaseChange | None:
     lease = None if task is None else read.lease(task)
     if task is None or lease is None or not holds(read.actor, lease, now):
         return None
     if read.actor.fence not in (0, lease.fence):
         return None
-    return LeaseChange(task.id, renew_lease(lease, now))
+    return LeaseChange(task.id, renew_lease(lease, now, has_progress=has_progress))
 
 
 # --- turns ------------------------------------------------------------------------------------

@@ -132,7 +132,6 @@ class Wave(Struct, frozen=True, omit_defaults=True):
     ended_at: int | None = None
 
     def bead_files(self) -> Iterator[BeadFiles]:
-        """Files of each bead that has any."""
         return (BeadFiles(self.id, bead.task, bead.files) for bead in self.beads if bead.files)
 
 

@@ -17,10 +17,12 @@ from msgspec import Struct
 from dragoman.core.actor import Actor, ActorRecord
 from dragoman.core.agent import AgentRecord, Reputation
 from dragoman.core.attempt_state import Lease
+from dragoman.core.base import Status
 from dragoman.core.errors import LedgerError, Refusal, StoreConflict
 from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import (
     RESERVATIONS_STREAM,
+    actor_stream,
     agent_stream,
     handoff_stream,
     intent_stream,
@@ -34,22 +36,26 @@ from dragoman.core.ids import (
 from dragoman.core.intent.state import Intent
 from dragoman.core.mail import Mail
 from dragoman.core.reservation import Reservations
-from dragoman.core.task_state import Task
+from dragoman.core.task_state import FINAL_STATUSES, Task
 from dragoman.core.trace import RecordedEntry, Trace, TurnLog
 from dragoman.core.wave import OPEN_WAVES_LIST, Wave
 from dragoman.core.work_queue import WorkItem
 from dragoman.engine.idempotency import AnswerKey, IdempotencyAnswers
 from dragoman.engine.ports import IdempotencyRecord, ReadyKey, StreamRow, Transaction
 from dragoman.ledger.entry import GENESIS
-from dragoman.ledger.indexes import (
+from dragoman.ledger.stream_state import (
+    FOLD_VERSION,
     REQUEST_ID,
+    State,
     index_row,
     is_storable_name,
+    load_state,
+    replay,
+    replay_each,
     split_alias,
     streams_named,
     unresolved_name,
 )
-from dragoman.ledger.stream_state import FOLD_VERSION, State, load_state, replay
 
 # --- cached streams ---------------------------------------------------------------------------
 
@@ -257,7 +263,6 @@ class BatchReads:
     # Reads of deciders
 
     def task(self, name: str) -> Task | Refusal:
-        """The task with this id, alias (KIND:NAME) or bare alias name."""
         known = self._streams.get("task:" + name) or self._stream("task:" + name)
         return self._task_by_alias(name) if known.state is None else known.state
 
@@ -266,36 +271,46 @@ class BatchReads:
         return self._stream(stream).version
 
     def task_at(self, task: Task, version: int) -> Task | None:
-        """The task as it was after this entry of its stream, if the store has it."""
         lines = self._session.stream_lines("task:" + task.id)
         return cast(Task, replay(lines[:version])) if 1 <= version <= len(lines) else None
 
+    def before_end(self, task: Task) -> int:
+        """The version of the last entry of its stream before a final task ended, or was reviewed
+        if it is done."""
+        after: set[Status] = {*FINAL_STATUSES}
+        if task.status == "done":
+            after.add("review")
+        states = replay_each(self._session.stream_lines("task:" + task.id))
+        before = (
+            version
+            for version, state in enumerate(states, start=1)
+            if cast(Task, state).status not in after
+        )
+        return max(before)
+
     def is_taken(self, name: str) -> bool:
-        """True if any task has this id, alias or bare alias name."""
         return self._stream("task:" + name).state is not None or bool(self._streams_of_alias(name))
 
     def lease(self, task: Task) -> Lease | None:
-        """The task's lease, valid or expired."""
         return self._streams["task:" + task.id].lease
 
     def agent(self, name: str) -> AgentRecord | None:
-        """The record of the agent or person with this name."""
         return self._stream(agent_stream(name)).state
 
+    def is_known(self, name: str) -> bool:
+        streams = (agent_stream(name), actor_stream("agent", name))
+        return any(self._stream(stream).number for stream in streams)
+
     def handoff(self, id: str) -> Handoff | None:
-        """The handoff with this id."""
         return self._stream(handoff_stream(id)).state
 
     def work_item(self, id: str) -> WorkItem | None:
-        """The item of the work queue with this id."""
         return self._stream(workq_stream(id)).state
 
     def mail(self, id: str) -> Mail | None:
-        """The letter with this id."""
         return self._stream(mail_stream(id)).state
 
     def wave(self, id: str) -> Wave | None:
-        """The wave with this id."""
         return self._stream(wave_stream(id)).state
 
     def open_waves(self) -> tuple[Wave, ...]:
@@ -310,33 +325,26 @@ class BatchReads:
         return tuple(wave for wave in waves if wave.ended_at is None)
 
     def reservations(self) -> Reservations:
-        """All reservations of files."""
         return self._stream(RESERVATIONS_STREAM).state or Reservations()
 
     def intent(self, id: str) -> Intent | None:
-        """The intent with this id."""
         return self._stream(intent_stream(id)).state
 
     def reputation(self, name: str) -> Reputation | None:
-        """The registry's record of an agent."""
         return self._stream(reputation_stream(name)).state
 
     def trace(self, session: str) -> Trace | None:
-        """The remembered state of the trace of this session."""
         return self._stream(trace_stream(session)).state
 
     def turns(self, task: str) -> TurnLog | None:
-        """The remembered state of the turns of the task with this id."""
         return self._stream(turns_stream(task)).state
 
     def logged(self, key: str) -> RecordedEntry | None:
-        """The position of the turn or trace event with this key, if it is recorded."""
         if key not in self._log_positions:
             self.load_log_rows((key,))
         return self._log_positions[key]
 
     def held(self, session: str, holder: str) -> tuple[str, ...]:
-        """The ids of the tasks that are held in this session; if none is, by this holder."""
         holding = session, holder
         if holding not in self._held:
             self._held[holding] = tuple(self._session.streams_held(session, holder))
@@ -354,7 +362,6 @@ class BatchReads:
     def next_ready(
         self, queues: tuple[str, ...], now: int, may_begin: Callable[[Task], bool]
     ) -> Task | None:
-        """The first task of these queues that may be started."""
         del now
         for stream in self._requeued:
             self._queues.update(stream, self._streams[stream].number, self._streams[stream].state)
@@ -368,7 +375,6 @@ class BatchReads:
         return None
 
     def last_number(self, day: str) -> int:
-        """The last AOF number given out on this day."""
         if day not in self._daily_numbers:
             self._daily_numbers[day] = self._daily_numbers_read[day] = self._session.last_number(
                 day
@@ -404,7 +410,6 @@ class BatchReads:
         return CachedStream(row.number, row.name, row.version, row.hash, state, row.lease)
 
     def requested(self, request_id: str) -> str:
-        """The intent that has used this request id; empty: none."""
         self.load_aliases((request_id,))
         streams = (stream for kind, stream in self._aliases[request_id] if kind == REQUEST_ID)
         return next(streams, "").partition(":")[2]

@@ -60,11 +60,6 @@ class CandidateIndex:
     def rank(
         self, wish: Requirements, now: int, policy: Policy = _NO_POLICY, named: str = ""
     ) -> tuple[Candidate, ...]:
-        """All candidates in the registry, the most likely first, ranked by who may have it.
-
-        Where one is named, nobody else may: then others do not take its place in the rotation.
-        """
-
         def is_eligible(candidate: Candidate) -> bool:
             is_meant = named in ("", candidate.agent)
             return is_meant and not self._vetoes(candidate, wish, policy, now)
@@ -79,12 +74,6 @@ class CandidateIndex:
         now: int,
         capacities: Mapping[str, int] = _NO_CAPACITIES,
     ) -> tuple[Candidate, ...]:
-        """Candidates to whom an intent is offered, in their order, and some vetoed ones with
-        reasons.
-
-        `capacities` is how many tasks some of them work on at a time: those with a free slot come
-        first.
-        """
         eligible: list[Candidate] = []
         slots: list[Candidate | None] = []
         """Vetoed candidates at their place in the order; None: an eligible one."""
@@ -107,12 +96,10 @@ class CandidateIndex:
     def vetoes(
         self, candidate: Candidate, wish: Requirements, policy: Policy, now: int
     ) -> tuple[str, ...]:
-        """The reasons why a candidate may not have it now; none: it may."""
         with self._lock:
             return self._vetoes(candidate, wish, policy, now)
 
     def reputation(self, name: str, now: int) -> Reputation | None:
-        """The registry's record of one candidate."""
         with self._lock:
             self._current_roster(now)
             return self._reputations.get(name)

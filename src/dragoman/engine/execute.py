@@ -83,8 +83,7 @@ def preload(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
             elif isinstance(command, RecordTrace | RecordTurn):
                 streams[agent_stream(request.actor.name)] = None
                 logs += _log_keys(command)
-        if not request.commands[0].target_task:
-            streams[request.actor.stream] = None
+        streams[request.actor.stream] = None
     new_ids = _new_ids(unit, creations, now)
     streams.update(dict.fromkeys(map(task_stream, new_ids)))
     unit.set_claim_count(claims)
@@ -204,7 +203,7 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
         return _replay_if_same(unit, request, answer, now)
     malformed = check_key(answer_key[1])
     if malformed is None and request.original_text is not UNSET:
-        malformed = unit.set_original_text(request.original_text)
+        malformed = unit.set_original_text(request.original_text, request.commands)
     if malformed is not None:
         return _record_actor_refusal(unit, request, request.commands[0], malformed, now)
     sent_at = request.sent_at
@@ -235,6 +234,7 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
     outcome = Committed(tuple(receipts), is_repeat, declined)
     if request.key or unit.has_recorded():
         unit.store_answer(answer_key, request, outcome)
+        unit.note_actor()
     return outcome
 
 
@@ -276,11 +276,12 @@ def _run_commands(
 ) -> list[Receipt] | _RefusedCommand:
     """Decide and record these commands: their receipts, or the refusal that undid all of them."""
     receipts: list[Receipt] = []
-    for command in commands:
+    for index, command in enumerate(commands):
         decision = decide(command, unit, now)
         if isinstance(decision, Refusal):
             unit.undo()
-            return _RefusedCommand(command, decision)
+            where = index if len(commands) > 1 else None
+            return _RefusedCommand(command, decision.with_command(where))
         if decision.refusal is not None:
             unit.undo()
             return _RefusedCommand(command, decision.refusal, decision)

@@ -1,7 +1,7 @@
 """Wire types for what another process forwards to the running hub: commands, operations, calls of
 the command line."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from msgspec import UNSET, Meta, Struct
 
@@ -17,7 +17,7 @@ class ForwardedCommands(Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """Commands that succeed together or not at all, and their actor."""
 
     actor: Actor
-    commands: Annotated[tuple[AnyCommand, ...], Meta(min_length=1, max_length=1_000)]
+    commands: Annotated[tuple[AnyCommand, ...], Meta(min_length=1, max_length=2_000)]
     key: str = ""
     original_text: Any = UNSET
     """The sender's message; redaction does not change it."""
@@ -58,16 +58,23 @@ class ForwardedReply(Struct, frozen=True, omit_defaults=True):
     rejected: Rejected | None = None
 
 
-class ForwardedCall(Struct, frozen=True, forbid_unknown_fields=True):
-    """A call of the command line, and what it takes from its process."""
+class LocalCaller(Struct, frozen=True, forbid_unknown_fields=True):
+    """The process of a caller who owns the data directory, and works beside it."""
 
-    args: tuple[str, ...]
     data: str
     """The data directory, as the command will find it."""
+    names_data: bool
+    """True if the caller has named it, rather than found it."""
     folder: str
     """Working directory."""
     user: Annotated[int, Meta(ge=0, le=MAX_SAFE_INTEGER)]
     """User id."""
+
+
+class ForwardedCall(Struct, frozen=True, forbid_unknown_fields=True):
+    """A call of the command line, and what it takes from its process."""
+
+    args: tuple[str, ...]
     terminals: tuple[bool, bool]
     """Standard output and error output: whether they are terminals."""
     encoding: str
@@ -75,6 +82,10 @@ class ForwardedCall(Struct, frozen=True, forbid_unknown_fields=True):
     """Variables that decide how a terminal is written to."""
     inputs: dict[str, str]
     """Files that the command wanted to read, one character for each byte; `-`: standard input."""
+    local: LocalCaller | None = None
+    """Only the owner has one; without one the command runs as the bearer of the token."""
+    url: str = ""
+    """The hub's address, where the command names it."""
 
 
 class WantedInput(Struct, frozen=True):
@@ -85,11 +96,29 @@ class WantedInput(Struct, frozen=True):
 
 
 class ForwardedOutput(Struct, frozen=True, omit_defaults=True):
-    """Output of a call; or what it wants before it can run; or that it needs its own process."""
+    """A part of the output of a call; or what it wants before it can run; or that it needs its own
+    process."""
 
-    code: int = 0
-    """Exit code."""
+    code: int | None = None
+    """Exit code, in the last part of the output."""
     output: tuple[tuple[int, str], ...] = ()
     """File descriptor and text, in the order of writing."""
     wanted: WantedInput | None = None
     runs_here: bool = True
+
+    @property
+    def is_last(self) -> bool:
+        """True if nothing follows."""
+        return self.code is not None or self.wanted is not None or not self.runs_here
+
+
+class CommandRun(Protocol):
+    """A command that runs for a caller."""
+
+    async def next_part(self) -> ForwardedOutput:
+        """Wait for the next part of its output."""
+        ...
+
+    def close(self) -> None:
+        """End its wait for more entries: nobody reads its output any more."""
+        ...

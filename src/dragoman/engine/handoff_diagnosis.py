@@ -12,8 +12,9 @@ from dragoman.core.handoff.state import LEGAL_ACTIONS, Handoff, HandoffStatus
 from dragoman.core.timestamps import format_hours, to_rfc3339
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.agents import find_agent
-from dragoman.engine.queries.handoffs import NO_TEAMS, Team, find_coordinators
+from dragoman.engine.queries.handoffs import find_coordinators
 from dragoman.engine.queries.tasks import TaskView, find_task
+from dragoman.engine.queries.visibility import NO_TEAMS, Team
 from dragoman.engine.workq import describe_failed_items
 
 

@@ -13,9 +13,9 @@ from dragoman.engine.operation import (
     LintResult,
     ParsedMessage,
     QueryOperation,
+    RawMessage,
     fault_from_json_error,
 )
-from dragoman.engine.raw_message import RawMessage
 from dragoman.text.strict_cbor import is_cbor_map, parse_cbor
 from dragoman.text.strict_json import StrictJsonError, parse_json, parse_loosely
 

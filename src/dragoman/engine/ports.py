@@ -13,7 +13,7 @@ from msgspec import Struct
 from dragoman.core.attempt_state import Lease
 from dragoman.core.base import Status
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.indexes import HandoffRow, HandoffUpdate, IndexRow, LogRow
+from dragoman.ledger.stream_state import HandoffRow, HandoffUpdate, IndexRow, LogRow
 from dragoman.text.search_terms import SearchQuery, Words
 
 # --- clock ------------------------------------------------------------------------------------
@@ -332,6 +332,10 @@ class Store(Protocol):
         """The number of tasks in each status."""
         ...
 
+    def queue_counts(self) -> dict[str, int]:
+        """The number of tasks in each ready queue that has some; "" is everyone's."""
+        ...
+
     def expired_leases(self, now: int, limit: int) -> list[str]:
         """Streams of tasks whose lease has expired, the longest ago first."""
         ...
@@ -501,6 +505,8 @@ class RunExit(Struct, frozen=True):
 
     problem: str = ""
     """The error, for a person; empty: none."""
+    limited_until: int | None = None
+    """End of the usage limit that it has met, 0: unknown; None: it has met none."""
 
 
 class Run(Protocol):

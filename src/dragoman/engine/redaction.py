@@ -17,7 +17,7 @@ from dragoman.core.actor import UNKNOWN_SENDER, RejectMessage
 from dragoman.core.base import OTHER_TEXT_FIELDS, Command, command_name
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import is_numbered_aof_id
-from dragoman.engine.raw_message import UNREADABLE_CHARS_KEPT
+from dragoman.engine.operation import UNREADABLE_CHARS_KEPT
 from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor
 from dragoman.text.redact.likelihood import looks_random
@@ -257,7 +257,11 @@ class RequestRedactor:
         return Refusal("policy_violation", detail + "send it again without, and change the secret")
 
     def _may_contain_secret(self, text: bytes) -> bool:
-        return any(sign in text for sign in _JSON_ESCAPES) or self.redactor.may_contain(text)
+        if any(sign in text for sign in _JSON_ESCAPES) or self.redactor.may_contain(text):
+            return True
+        # A rule looks for what stands in a text, not for how JSON writes its quotes and line ends.
+        texts = _texts_in(msgspec.json.decode(text)) if b"\\" in text else ()
+        return self.redactor.may_contain(_as_bytes(_SEPARATOR.join(texts)))
 
     def _commands_may_contain_secret(self, request: Request) -> bool:
         """A quick check of the free-text fields: False if no rule can match."""
@@ -280,7 +284,20 @@ class RequestRedactor:
             if masked and masked.found:
                 found += masked.found
                 redacted[field] = tuple(masked.value) if isinstance(value, tuple) else masked.value
+            if isinstance(value, str) and value.startswith(("{", "[")):
+                document = self._redact_document(redacted.get(field, value), field, found)
+                redacted |= {} if document is None else {field: document}
         return replace(command, **redacted) if redacted else command
+
+    def _redact_document(self, text: str, field: str, found: list[tuple[str, str]]) -> str | None:
+        """A text that is JSON, with the secrets masked that its escapes hide; None: there are none,
+        or it is no JSON."""
+        try:
+            masked = self.redactor.tree(msgspec.json.decode(text), field)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return None
+        found += masked.found
+        return msgspec.json.encode(masked.value).decode() if masked.found else None
 
     def _redact_text(
         self, text: Raw | msgspec.UnsetType

@@ -71,9 +71,9 @@ class Committed(Struct, frozen=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about a message about a task, the first time it was received."""
-        about_tasks = (one for one in self.receipts if one.task and not one.record_key)
-        return tuple(one.warning for one in about_tasks if one.warning)
+        """Warnings about a message, the first time it was received."""
+        unrecorded = (one for one in self.receipts if not one.record_key)
+        return tuple(one.warning for one in unrecorded if one.warning)
 
     @property
     def subject_id(self) -> str:

@@ -19,7 +19,6 @@ from dragoman.core.actor import HUB_ACTOR, UNKNOWN_SENDER, Actor, MessageReceive
 from dragoman.core.base import Role
 from dragoman.core.errors import Refusal, StoreError
 from dragoman.core.ids import safe_name
-from dragoman.engine.blocking_lookups import BlockingLookups
 from dragoman.engine.forwarding import ForwardedOperation
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import (
@@ -31,11 +30,12 @@ from dragoman.engine.operation import (
     ParsedMessage,
     Plan,
     QueryOperation,
+    RawMessage,
     fault_from_json_error,
     fault_from_refusal,
     find_operation,
+    stored_text,
 )
-from dragoman.engine.raw_message import RawMessage, stored_text
 from dragoman.engine.request import (
     MAX_KIND_SHOWN,
     Accepted,
@@ -45,6 +45,7 @@ from dragoman.engine.request import (
     Reply,
     Request,
 )
+from dragoman.engine.store_facts import BlockingLookups
 from dragoman.text.strict_json import MAX_BYTES, StrictJsonError
 
 MessageInput = bytes | str | Mapping[str, Any]
@@ -213,6 +214,8 @@ def _finished(accepted: Accepted, answer: Any) -> Reply:
 
 _NO_COMMANDS = Committed(())
 
+_NO_DIALECT: Final = Dialect("", (), lambda _: None)
+
 _NO_SENDER: Final = Fault(
     "unauthenticated",
     "the message names no valid sender: name the agent in the message, or put it into the folder "
@@ -229,20 +232,21 @@ class Router:
         dialects: Sequence[Dialect],
         facts: Facts,
         *,
-        max_bytes: int = MAX_BYTES,
         admitted_roles: frozenset[Role] = frozenset(get_args(Role)),
         forward: ForwardToHub | None = None,
+        own: Dialect = _NO_DIALECT,
     ) -> None:
         """`admitted_roles`: the roles that may use this surface.
 
-        `forward`: takes valid operations to the hub, if it runs elsewhere.
+        `forward`: takes valid operations to the hub, if it runs elsewhere. `own`: operations of the
+        hub itself, which are called by their names and are no messages.
         """
         self.dialects = dialects
         self._hub = hub
         self._facts = facts
-        self._max_bytes = max_bytes
         self._admitted_roles = admitted_roles
         self._forward = forward
+        self._callable = (*dialects, own)
         self._lookups = BlockingLookups()
 
     # Messages and calls
@@ -283,7 +287,7 @@ class Router:
 
     def call(self, name: str, arguments: MessageInput, actor: Actor, *, key: str = "") -> Reply:
         """Call an operation of any dialect by its name."""
-        found = find_operation(self.dialects, name)
+        found = find_operation(self._callable, name)
         if found is None:
             return self._unknown_operation(name)
         if isinstance(found[1], QueryOperation):
@@ -297,7 +301,7 @@ class Router:
         self, name: str, arguments: MessageInput, actor: Actor, *, key: str = ""
     ) -> Reply:
         """Like `call`, committed together with requests of other callers."""
-        found = find_operation(self.dialects, name)
+        found = find_operation(self._callable, name)
         if found is None:
             return self._unknown_operation(name)
         if isinstance(found[1], QueryOperation):
@@ -336,13 +340,13 @@ class Router:
 
     def parse(self, message: MessageInput, *, dialect: str = "") -> RoutedMessage | None:
         """Find the dialect of a message, among all or by name; None: no dialect recognises it."""
-        raw = RawMessage(message, self._max_bytes)
+        raw = RawMessage(message)
         for one in self.dialects:
             if dialect not in ("", one.name):
                 continue
             max_bytes = one.limits.max_bytes if raw.is_too_large else 0
             # Only a dialect of unusually long messages takes more than the surface does.
-            is_long = max_bytes > max(self._max_bytes, MAX_BYTES)
+            is_long = max_bytes > MAX_BYTES
             parsed = one.parse(RawMessage(message, max_bytes) if is_long else raw)
             if parsed is not None:
                 return RoutedMessage(one, parsed)
@@ -368,11 +372,11 @@ class Router:
 
     def _raw_message(self, operation: Operation, arguments: MessageInput) -> RawMessage:
         limits = operation.limits
-        max_bytes = max(self._max_bytes, limits.max_bytes)
+        max_bytes = max(MAX_BYTES, limits.max_bytes)
         return RawMessage(arguments, max_bytes, allow_big_integers=limits.allow_big_integers)
 
     def _unknown_operation(self, name: str) -> Rejected:
-        known = ", ".join(op.name for dialect in self.dialects for op in dialect.operations)
+        known = ", ".join(op.name for dialect in self._callable for op in dialect.operations)
         detail = f"there is no operation {name[:MAX_KIND_SHOWN]!a}; known: {known}"
         return Rejected("", name[:MAX_KIND_SHOWN], "unknown_type", detail)
 

@@ -5,7 +5,7 @@ each table once, at the end. A refusal leaves nothing behind: what a request cha
 one of its commands is refused.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.attempt_state import Lease
-from dragoman.core.base import Event
+from dragoman.core.base import Command, Event
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import ALL_HANDOFFS, Handoff
 from dragoman.core.read import Decision, LeaseChange, TimedEvent
@@ -31,15 +31,17 @@ from dragoman.engine.ports import (
 )
 from dragoman.engine.request import Committed, Request
 from dragoman.ledger.entry import CODEC, WRITTEN_AS, Line, link_hash, read_line, write_line
-from dragoman.ledger.indexes import (
+from dragoman.ledger.stream_state import (
     ALIASES_BOUND_BY,
+    FOLD_VERSION,
+    FOLDS,
     LOG_ROWS,
+    encode_state,
     handoff_update,
     index_row,
     lists_of,
     order_handoff_rows,
 )
-from dragoman.ledger.stream_state import FOLD_VERSION, FOLDS, encode_state
 
 
 class _UndoPoint(Struct):
@@ -120,6 +122,7 @@ class Unit(BatchReads):
         self.actor = request.actor
         self.cause = request.id
         self._original_text = msgspec.UNSET
+        self._original_kept_in: tuple[str, ...] = ()
         self._first_entry = len(self._entries)
         self._leases_before.clear()
         # A single command that is refused has changed nothing, so there is nothing to undo.
@@ -138,8 +141,12 @@ class Unit(BatchReads):
             log_count=len(self._new_log_rows),
         )
 
-    def set_original_text(self, original_text: msgspec.Raw) -> Refusal | None:
-        """Keep the original text for the first entry, on one line; refused if it is not JSON."""
+    def set_original_text(
+        self, original_text: msgspec.Raw, commands: Sequence[Command]
+    ) -> Refusal | None:
+        """Keep the original text of these commands for the first entry that may have it, on one
+        line; refused if it is not JSON."""
+        self._original_kept_in = next(filter(None, (one.original_kept_in for one in commands)), ())
         try:
             msgspec.json.decode(original_text)
             self._original_text = msgspec.Raw(msgspec.json.format(bytes(original_text), indent=-1))
@@ -259,10 +266,11 @@ class Unit(BatchReads):
                 self.cause,
                 event,
                 self.actor.via,
-                self._original_text,
+                msgspec.UNSET
+                if self._original_text is msgspec.UNSET
+                else self._take_original_text(stream),
             )
         )
-        self._original_text = msgspec.UNSET
         state = FOLDS[event_type](old.state, event, self._now)
         self._streams[stream] = CachedStream(
             old.number, stream, version, old.hash, state, old.lease
@@ -276,6 +284,14 @@ class Unit(BatchReads):
         if event_type in ALIASES_BOUND_BY:
             self._bind_aliases(stream, ALIASES_BOUND_BY[event_type](event))
 
+    def _take_original_text(self, stream: str) -> msgspec.Raw | msgspec.UnsetType:
+        """The original text, if an entry of this stream keeps it."""
+        kept_in = self._original_kept_in
+        if kept_in and not stream.startswith(kept_in):
+            return msgspec.UNSET
+        kept, self._original_text = self._original_text, msgspec.UNSET
+        return kept
+
     # Idempotency
 
     def store_answer(self, answer_key: AnswerKey, request: Request, outcome: Committed) -> None:
@@ -283,6 +299,12 @@ class Unit(BatchReads):
         scope = answer_key[0]
         number = self._stream(scope).number or self._stream_to_write(scope).number
         self.answers.add(answer_key, number, request, outcome)
+
+    def note_actor(self) -> None:
+        """Give the actor of the request a stream, by which it is known to have spoken."""
+        stream = self.actor.stream
+        if not self._stream(stream).number:
+            self._stream_to_write(stream)
 
     # End of the batch
 

@@ -17,24 +17,28 @@ from dragoman.core.ids import handoff_stream
 from dragoman.core.task_state import Task
 from dragoman.engine.ports import EntryColumns, Store, StreamHead, StreamRow
 from dragoman.engine.queries.entries import all_entries, stream_entries
-from dragoman.ledger.checkpoint import Checkpoint
-from dragoman.ledger.entry import CODEC, GENESIS, Entry, Line, line_prefix, link_hash, read_line
-from dragoman.ledger.indexes import (
-    LOG_ROWS,
-    HandoffRow,
-    LogRow,
-    aliases_bound_by,
-    handoff_row,
-    index_row,
-    lists_of,
-    log_row,
-)
-from dragoman.ledger.stream_state import FOLD_VERSION, State, encode_state, fold, is_same_state
-from dragoman.ledger.tree import (
+from dragoman.ledger.checkpoint import (
     EMPTY_TREE,
+    Checkpoint,
     Tree,
     extend_tree,
     tree_root,
+)
+from dragoman.ledger.entry import CODEC, GENESIS, Entry, Line, line_prefix, link_hash, read_line
+from dragoman.ledger.stream_state import (
+    FOLD_VERSION,
+    LOG_ROWS,
+    HandoffRow,
+    LogRow,
+    State,
+    aliases_bound_by,
+    encode_state,
+    fold,
+    handoff_row,
+    index_row,
+    is_same_state,
+    lists_of,
+    log_row,
 )
 
 _PAGE = 1_000
@@ -245,7 +249,6 @@ class _EntryScan:
         self._find_before = find_before
 
     def pages(self, after: int, until: int) -> Iterator[_CheckedPage]:
-        """Check the entries page by page."""
         for start in range(after, until, _ENTRY_PAGE):
             page = _CheckedPage(start, min(start + _ENTRY_PAGE, until))
             try:

@@ -41,6 +41,7 @@ from dragoman.engine.verify import CheckpointRoots, Finding
 from dragoman.files.errors import BadArchive, TargetTaken, explain_no_space
 from dragoman.files.layout import (
     ARTIFACTS,
+    CHECKS,
     FOLDERS_LOCK,
     INBOX,
     INBOX_LOCK,
@@ -162,6 +163,8 @@ BACKUP: Final = Profile(
         "hub.id",
         "notify.cursor",
         "notify.failed.jsonl",
+        "owner-inbox.cursor",
+        "owner-inbox.failed.jsonl",
         "agent-usage.json",
     ),
     (TASKS, TEAMSPACES, ARTIFACTS, IMPORTED_FOLDER),
@@ -286,7 +289,7 @@ def _write_members(
         writer.add_bytes(LABEL, _encode_json(label))
         # No message is being processed meanwhile: it is in the inbox, or in the ledger that is read
         # later.
-        with source.data.lock_to_read(INBOX_LOCK):
+        with source.data.lock(INBOX_LOCK):
             writer.add_inbox(with_results=profile.has_secrets)
         # The checkpoints come before the ledger, too: whatever they sign is then in it.
         roots = CheckpointRoots(ledger, _signed_checkpoints(source.data))
@@ -395,7 +398,7 @@ class ArchiveWriter:
         packed = set[str]()
         while unpacked := self._unpacked_paths(packed):
             for path in unpacked:
-                with self._data.lock_to_read(FOLDERS_LOCK):
+                with self._data.lock(FOLDERS_LOCK):
                     info = self._data.stat(path)
                     if info is not None:  # otherwise it has moved, and the next round finds it
                         packed.add(path)
@@ -404,7 +407,7 @@ class ArchiveWriter:
     def _unpacked_paths(self, packed: set[str]) -> list[str]:
         """Paths in `tasks/` and its folders that were not packed yet, neither there nor before
         they moved."""
-        with self._data.lock_to_read(FOLDERS_LOCK):
+        with self._data.lock(FOLDERS_LOCK):
             present = [
                 path
                 for status in self._data.list(TASKS)
@@ -434,14 +437,16 @@ class ArchiveWriter:
         self._omit_if_irregular(INBOX)
 
     def add_output_logs(self) -> None:
-        """Add what agents have printed, under a lock held per task: a log moves when the next
-        attempt begins."""
+        """Add what agents and checks have printed, under a lock held per task: a log moves when the
+        next attempt begins."""
         for run in self._data.list(RUNS):
             folder = run_folder_path(run.name)
-            with self._data.lock_to_read(FOLDERS_LOCK):
+            with self._data.lock(FOLDERS_LOCK):
                 self.add_file(f"{folder}/{OUTPUT_LOG}")
                 for attempt in self._data.list(f"{folder}/attempts"):
                     self.add_file(f"{folder}/attempts/{attempt.name}/{OUTPUT_LOG}")
+                for log in self._data.list(f"{folder}/{CHECKS}"):
+                    self.add_file(f"{folder}/{CHECKS}/{log.name}")
 
     def add_tree(self, folder: str) -> None:
         """Add a folder with everything in it that is not projected from the ledger."""

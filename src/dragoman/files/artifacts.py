@@ -9,13 +9,10 @@ for a long time is removed; taking it again renews it, and both sides hold the s
 they look.
 """
 
-from collections import deque
-from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from hashlib import sha256
 from io import FileIO
-from itertools import cycle
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -39,10 +36,6 @@ _T = TypeVar("_T")
 MAX_ARTIFACT_BYTES: Final = 1 << 30
 
 _BLOCK_BYTES: Final = 1 << 20
-
-_BUFFERS: Final = 2
-
-_MAX_SYNCED: Final = 10_000
 
 _STALE_MS: Final = 3_600_000
 """A copy that was not written to for so long is abandoned."""
@@ -74,11 +67,8 @@ class FileArtifactStore:
         self._new_id = new_id
         self._roots = tuple(root.absolute() for root in roots)
         self._max_bytes = max_bytes
-        self._synced: set[str] = set()
-        """Copies whose names this process has made durable."""
 
     def file_size(self, teamspace: str, path: str) -> int | ArtifactMismatch:
-        """Size of a file beneath the roots of a teamspace, without reading it."""
         return self._with_file(teamspace, path, lambda _, size: size)
 
     def store_file(
@@ -175,73 +165,27 @@ class FileArtifactStore:
     def _store(
         self, file: FileIO, size: int, expected: ExpectedArtifact
     ) -> StoredArtifact | ArtifactMismatch:
+        """Verify and copy a file: it is hashed while it is copied.
+
+        A copy that is there is replaced by this one, so that a damaged one is mended and the
+        cleanup takes none for old.
+        """
         with ExitStack() as stack:
             disk = self._open_disk_in(self._data, stack)
-            if size > _BLOCK_BYTES:
-                return self._store_large(disk, file, size, expected)
-            data = bytearray(size + 1)
-            length = _read_full(file, memoryview(data))
-            content = bytes(data[:length])
-            found = _check_content(sha256(content).hexdigest(), length, size, expected)
-            if isinstance(found, StoredArtifact):
-                copy_path = artifact_path(found.sha256)
-                if disk.read(copy_path, size) != content or not _renew_copy(disk, copy_path):
-                    with self._incoming(disk, copy_path) as copy:
-                        _write_all(copy, memoryview(content))
-                self._sync_copy(disk, found.sha256)
-            return found
-
-    def _store_large(
-        self, disk: SafeDisk, file: FileIO, size: int, expected: ExpectedArtifact
-    ) -> StoredArtifact | ArtifactMismatch:
-        """Verify and copy a file that does not fit into memory: it is hashed while it is copied."""
-        stated = expected.sha256
-        is_there = bool(stated) and _matches_copy(disk, file, size, stated)
-        if is_there and _renew_copy(disk, artifact_path(stated)):
-            found: StoredArtifact | ArtifactMismatch = StoredArtifact(stated, size)
-        else:
-            file.seek(0)
-            incoming = self._stage(disk)
+            incoming = incoming_artifact_path(self._new_id())
+            ensure_folder(disk, incoming.rpartition("/")[0])
             try:
                 with disk.create(incoming) as copy:
-                    found = _check_content(*_copy_and_hash(file, size, copy), size, expected)
+                    found = _check_content(*_hash_file(file, size, copy), size, expected)
                 if isinstance(found, StoredArtifact):
-                    self._publish(disk, incoming, artifact_path(found.sha256))
+                    copy_path = artifact_path(found.sha256)
+                    ensure_folder(disk, copy_path.rpartition("/")[0])
+                    with disk.lock_nested(ARTIFACTS_LOCK):
+                        disk.replace(incoming, copy_path)
+                    disk.sync()
             finally:
                 disk.remove(incoming)
-        if isinstance(found, StoredArtifact):
-            self._sync_copy(disk, found.sha256)
-        return found
-
-    @contextmanager
-    def _incoming(self, disk: SafeDisk, copy_path: str) -> Generator[FileIO]:
-        """Write a new copy, which gets its name when it is complete."""
-        incoming = self._stage(disk)
-        try:
-            with disk.create(incoming) as copy:
-                yield copy
-            self._publish(disk, incoming, copy_path)
-        finally:
-            disk.remove(incoming)
-
-    def _stage(self, disk: SafeDisk) -> str:
-        incoming = incoming_artifact_path(self._new_id())
-        ensure_folder(disk, incoming.rpartition("/")[0])
-        return incoming
-
-    def _publish(self, disk: SafeDisk, incoming: str, copy_path: str) -> None:
-        ensure_folder(disk, copy_path.rpartition("/")[0])
-        disk.replace(incoming, copy_path)
-
-    def _sync_copy(self, disk: SafeDisk, sha256: str) -> None:
-        """Make the name of a copy durable: a handoff may refer to it then."""
-        if sha256 in self._synced:
-            return
-        disk.sync_later(artifact_path(sha256))
-        disk.sync()
-        if len(self._synced) >= _MAX_SYNCED:
-            self._synced.clear()
-        self._synced.add(sha256)
+            return found
 
     def _open_disk_in(self, folder: Path, stack: ExitStack) -> SafeDisk:
         """Open a disk per call: several threads may verify at once."""
@@ -263,32 +207,8 @@ def _relative_to_root(folder: Path, prefix: str, path: str) -> str:
     return "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
-def _matches_copy(disk: SafeDisk, file: FileIO, size: int, stated: str) -> bool:
-    """True when a file has the stated SHA-256, and its copy equals it byte for byte."""
-    with disk.open(artifact_path(stated)) as opened:
-        if opened is None or opened[1].size != size:
-            return False
-        copy, digest, remaining = opened[0], sha256(), size + 1
-        block, copy_block = bytearray(_BLOCK_BYTES), bytearray(_BLOCK_BYTES)
-        while remaining and (count := _read_full(file, memoryview(block)[:remaining])):
-            if count < len(block):
-                block, copy_block = block[:count], copy_block[:count]
-            # Comparing bytes is much faster than comparing views, and nearly always a whole block.
-            if _read_full(copy, memoryview(copy_block)) < count or block != copy_block:
-                return False
-            digest.update(block)
-            remaining -= count
-        return remaining == 1 and digest.hexdigest() == stated
-
-
-def _renew_copy(disk: SafeDisk, copy_path: str) -> bool:
-    """Mark an existing copy as used now, so that the cleanup keeps it; False when it is gone."""
-    with disk.lock_nested(ARTIFACTS_LOCK):
-        return disk.touch(copy_path)
-
-
-def _hash_file(file: FileIO, size: int) -> tuple[str, int]:
-    """SHA-256 and length of a file.
+def _hash_file(file: FileIO, size: int, copy: FileIO | None = None) -> tuple[str, int]:
+    """SHA-256 and length of a file, which is copied on the way.
 
     Reads at most one byte more than the size it was found to have, even if somebody goes on writing
     to it.
@@ -296,45 +216,12 @@ def _hash_file(file: FileIO, size: int) -> tuple[str, int]:
     digest, length = sha256(), 0
     view = memoryview(bytearray(min(_BLOCK_BYTES, size + 1)))
     while count := file.readinto(view[: size + 1 - length]):
-        digest.update(view[:count])
+        block = view[:count]
+        digest.update(block)
+        while copy is not None and block:
+            block = block[copy.write(block) :]
         length += count
     return digest.hexdigest(), length
-
-
-def _copy_and_hash(file: FileIO, size: int, copy: FileIO) -> tuple[str, int]:
-    """Copy a file; one thread writes each block while another one hashes it.
-
-    There are two buffers, so that neither thread waits for the other one's slowest block.
-    """
-    digest, length = sha256(), 0
-    views = [memoryview(bytearray(min(_BLOCK_BYTES, size + 1))) for _ in range(_BUFFERS)]
-    written = deque[Future[None]]()
-    with ThreadPoolExecutor(1) as writer:
-        for view in cycle(views):
-            if len(written) == _BUFFERS:
-                written.popleft().result()
-            count = file.readinto(view[: size + 1 - length])
-            if not count:
-                break
-            written.append(writer.submit(_write_all, copy, view[:count]))
-            digest.update(view[:count])
-            length += count
-        for one in written:
-            one.result()
-    return digest.hexdigest(), length
-
-
-def _read_full(file: FileIO, view: memoryview) -> int:
-    """Read until the buffer is full or the file ends; returns the length."""
-    length = 0
-    while length < len(view) and (count := file.readinto(view[length:])):
-        length += count
-    return length
-
-
-def _write_all(file: FileIO, data: memoryview) -> None:
-    while data:
-        data = data[file.write(data) :]
 
 
 def _check_size(size: int, expected: ExpectedArtifact) -> ArtifactMismatch | None:

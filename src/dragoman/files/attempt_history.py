@@ -8,7 +8,10 @@ from msgspec.structs import asdict, replace
 
 from dragoman.core.attempt_state import Report, TaskClaimed, TaskReported, TaskRequeued
 from dragoman.core.base import Event
+from dragoman.core.question_state import QuestionAnswered, QuestionAsked
 from dragoman.core.task_state import (
+    STALE_HEARTBEAT_REASON,
+    TOO_LONG_REASON,
     TaskNoted,
     TaskProgressed,
     TaskRewound,
@@ -19,8 +22,11 @@ from dragoman.files.work_log import LogEntry
 
 RunStatus = Literal["running", "completed", "expired", "released"]
 
-_RECLAIM_REASON: Final = "stale_heartbeat_reclaim"
-_STALE_REASON: Final = "stale_heartbeat"
+_EXPIRED_REASONS: Final = {
+    STALE_HEARTBEAT_REASON: "stale_heartbeat",
+    TOO_LONG_REASON: TOO_LONG_REASON,
+}
+"""Reason of an end that the holder had no part in -> reason in the run's file."""
 
 
 class Attempt(Struct, frozen=True):
@@ -73,6 +79,12 @@ _LOG_ENTRY_OF: dict[type[Event], Callable[[Any, int], LogEntry]] = {
         at if event.sent_at is None else event.sent_at, event.progress, event.notes, event.blockers
     ),
     TaskReported: lambda event, at: LogEntry(at, notes=event.notes, blockers=event.blockers),
+    QuestionAsked: lambda event, at: LogEntry(
+        at, notes=f"question {event.id}: {event.text}", by=event.by
+    ),
+    QuestionAnswered: lambda event, at: LogEntry(
+        at, notes=f"answer to {event.id}: {event.text}", by=event.by
+    ),
 }
 """Event -> its work log entry; of a report only blockers are news to readers of the task file."""
 
@@ -94,8 +106,9 @@ def _fold_reported(attempts: list[Attempt], event: TaskReported, at: int) -> Non
 
 
 def _fold_requeued(attempts: list[Attempt], event: TaskRequeued, at: int) -> None:
-    if event.reason == _RECLAIM_REASON:
-        _end_attempt(attempts, at, "expired", _STALE_REASON)
+    reason = _EXPIRED_REASONS.get(event.reason)
+    if reason is not None:
+        _end_attempt(attempts, at, "expired", reason)
     else:
         _fold_moved(attempts, event, at)
 

@@ -22,8 +22,7 @@ from dragoman.core.handoff.state import (
 from dragoman.core.ids import handoff_stream
 from dragoman.core.timestamps import format_hours, to_rfc3339
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.queries.entries import stream_entries
-from dragoman.files.error_isolation import Warn
+from dragoman.files.errors import Warn
 from dragoman.files.layout import TEAMSPACES, handoff_log_path
 from dragoman.files.line_log import (
     LINES_PER_ENTRY,
@@ -249,13 +248,6 @@ def open_handoff_log(store: Store, disk: SafeDisk, warn: Warn) -> LineLog:
     return LineLog(
         disk, render_entry, event_id_of, LogFiles(list_existing, list_growing, first_position), warn
     )
-
-
-def lines_from_ledger(store: Store, id: str) -> Iterator[bytes]:
-    """Render the lines of one handoff from its entries."""
-    cache = _HandoffCache(store)
-    for entry in stream_entries(store, handoff_stream(id)):
-        yield from render_lines(entry, cache.state_after(entry))
 
 
 class _HandoffCache:

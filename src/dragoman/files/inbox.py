@@ -16,7 +16,7 @@ from msgspec import Struct
 from dragoman.core.errors import DragomanError, Refusal
 from dragoman.core.ids import check_agent
 from dragoman.files.atomic_write import find_free_name, force_folder, move_aside, write_if_changed
-from dragoman.files.error_isolation import Warn, is_systemic
+from dragoman.files.errors import Warn, is_systemic
 from dragoman.files.layout import (
     INBOX,
     INBOX_LOCK,

@@ -18,6 +18,7 @@ MAIL: Final = "mail"
 TEAMSPACES: Final = "teamspaces"
 ARTIFACTS: Final = "artifacts"
 INBOX: Final = "inbox"
+DELIVERIES: Final = "deliveries"
 PROCESSED: Final = "processed"
 REJECTED: Final = "rejected"
 INBOX_RESULTS: Final = re.compile(rf"({PROCESSED}|{REJECTED})(-found(-[0-9]+)?)?", re.ASCII)
@@ -50,7 +51,12 @@ MAX_NAME_BYTES: Final = 255
 OUTPUT_LOG: Final = "output.log"
 """Name of the file of what an agent printed, beside the run's other files."""
 
-_OUTPUT_LOG: Final = re.compile(rf"{RUNS}/[^/]+/(?:attempts/[0-9]+/)?{re.escape(OUTPUT_LOG)}")
+CHECKS: Final = "checks"
+"""Folder of what checks printed, beside the run's other files."""
+
+_LOG: Final = re.compile(
+    rf"{RUNS}/[^/]+/(?:(?:attempts/[0-9]+/)?{re.escape(OUTPUT_LOG)}|{CHECKS}/[0-9]+-[0-9]+[.]log)"
+)
 
 _BILLION: Final = 1_000_000_000
 _MAX_SECOND: Final = 9_223_372_035
@@ -76,9 +82,19 @@ def run_folder_path(task_id: str, attempt: int = 0) -> str:
     return f"{RUNS}/{task_id}/attempts/{attempt}" if attempt else f"{RUNS}/{task_id}"
 
 
+def worktree_path(task_id: str) -> str:
+    """Folder of the worktree in which a task's agent works."""
+    return f"worktrees/{task_id}"
+
+
 def is_output_log(path: str) -> bool:
-    """True for the log of what an agent printed in an attempt."""
-    return _OUTPUT_LOG.fullmatch(path) is not None
+    """True for the log of what an agent, or a check of its work, printed in an attempt."""
+    return _LOG.fullmatch(path) is not None
+
+
+def check_log_path(task_id: str, attempt: int, number: int) -> str:
+    """Path of the output of an attempt's n-th check."""
+    return f"{RUNS}/{task_id}/{CHECKS}/{attempt}-{number}.log"
 
 
 def event_log_path(day: str) -> str:

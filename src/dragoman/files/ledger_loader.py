@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from dragoman.core.attempt_state import Lease
 from dragoman.core.errors import LedgerError
+from dragoman.core.ids import actor_stream
 from dragoman.core.task_state import Task, TaskCreated
 from dragoman.engine.ports import (
     Changes,
@@ -23,14 +24,18 @@ from dragoman.engine.ports import (
 )
 from dragoman.files.archive import StoredAnswer
 from dragoman.ledger.entry import CODEC, GENESIS, link_hash, read_line
-from dragoman.ledger.indexes import (
+from dragoman.ledger.stream_state import (
+    FOLD_VERSION,
+    State,
     aliases_bound_by,
+    encode_state,
+    fold,
     index_row,
     lists_of,
+    load_state,
     log_row,
     order_handoff_rows,
 )
-from dragoman.ledger.stream_state import FOLD_VERSION, State, encode_state, fold, load_state
 
 _MAX_HEADS: Final = 20_000
 
@@ -81,7 +86,7 @@ class LedgerLoader:
             self._load_heads(session, (one.stream for one in answers))
             for one in answers:
                 if one.stream not in self._heads:
-                    # An actor that was never refused has a stream that holds keys and nothing else.
+                    # An actor that was never refused has a stream without entries.
                     head = self._heads[one.stream] = _StreamHead(session.new_stream_number())
                     changes.streams.append(self._row(one.stream, head))
                 number = self._heads[one.stream].number
@@ -109,7 +114,8 @@ class LedgerLoader:
         changed: dict[str, _StreamHead] = {}
         changes = Changes()
         read = [(data, read_line(data)) for data in lines]
-        self._load_heads(session, (line.stream for _, line in read))
+        speakers = dict.fromkeys(actor_stream(*line.actor.split(":", 1)) for _, line in read)
+        self._load_heads(session, (*speakers, *(line.stream for _, line in read)))
         for data, line in read:
             event = CODEC.decode(line.event, line.v, line.body)
             head = self._heads.get(line.stream)
@@ -130,6 +136,10 @@ class LedgerLoader:
             )
             if isinstance(event, TaskCreated):
                 changes.daily_numbers |= _day_number(event.aof_id, changes.daily_numbers, session)
+        for speaker in speakers:
+            if speaker not in self._heads:
+                head = self._heads[speaker] = _StreamHead(session.new_stream_number())
+                changed[speaker] = head
         changes.streams.extend(self._row(stream, head) for stream, head in changed.items())
         for head in changed.values():
             _update_lists(head, changes)

@@ -15,7 +15,7 @@ from msgspec import Struct
 from dragoman.core.errors import LedgerError
 from dragoman.core.timestamps import parse_rfc3339
 from dragoman.files.atomic_write import force_folder, move_aside
-from dragoman.files.error_isolation import Warn, is_systemic
+from dragoman.files.errors import Warn, is_systemic
 from dragoman.files.layout import has_mtime_stamp, mtime_stamp, staged_path
 from dragoman.ledger.entry import Entry
 from dragoman.system.safe_fs import SafeDisk, Tail

@@ -17,7 +17,7 @@ from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store, StreamRow
 from dragoman.engine.queries.entries import stream_state
 from dragoman.files.atomic_write import stage
-from dragoman.files.error_isolation import ErrorIsolator
+from dragoman.files.errors import ErrorIsolator
 from dragoman.files.layout import (
     MAIL,
     has_mtime_stamp,

@@ -17,7 +17,7 @@ from msgspec import Struct
 from dragoman.core.actor import Actor
 from dragoman.core.attempt_state import Lease
 from dragoman.core.base import Status
-from dragoman.core.errors import DragomanError, LedgerError, Refusal
+from dragoman.core.errors import LedgerError, Refusal
 from dragoman.core.ids import intent_stream, is_aof_id, task_stream
 from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
 from dragoman.engine.hub import Hub
@@ -25,12 +25,11 @@ from dragoman.engine.ports import Store, StreamRow, TaskQuery
 from dragoman.engine.queries.intents import find_intent
 from dragoman.engine.queries.tasks import find_task_stream
 from dragoman.files.atomic_write import (
-    keep_foreign_file,
     move_aside,
     remove_if_unchanged,
     write_if_changed,
 )
-from dragoman.files.error_isolation import ErrorIsolator, Warn
+from dragoman.files.errors import ErrorIsolator, Warn
 from dragoman.files.handoff_log import open_handoff_log
 from dragoman.files.layout import (
     CURSOR_FILE,
@@ -190,14 +189,12 @@ def _compare_letter(
 
 def _compare_log(sources: ComparisonSources, log: LineLog, position: int) -> Iterator[Difference]:
     known: dict[str, _ComparedFile] = {}
-    # The projector may have been stopped between writing the lines and saving the cursor.
-    for until, may_be_missing in ((position, False), (sources.store.head(), True)):
-        after = position if may_be_missing else 0
-        while page := sources.store.entries(after, _COMPARISON_PAGE, until=until):
-            for path, lines in log.render_by_path(page).items():
-                file = known.setdefault(path, _ComparedFile(sources.disk, path))
-                file.compare_next(b"".join(line + b"\n" for line in lines), may_be_missing)
-            after = page[-1].position
+    after = 0
+    while page := sources.store.entries(after, _COMPARISON_PAGE, until=position):
+        for path, lines in log.render_by_path(page).items():
+            file = known.setdefault(path, _ComparedFile(sources.disk, path))
+            file.compare_next(b"".join(line + b"\n" for line in lines))
+        after = page[-1].position
     for path, file in known.items():
         if problem := file.problem():
             yield Difference(path, problem)
@@ -214,21 +211,17 @@ class _ComparedFile:
         self._path = path
         self._offset = 0
         self._is_same = True
-        self._is_required = False
 
-    def compare_next(self, expected: bytes, may_be_missing: bool) -> None:
-        """Compare the next chunk; of lines that may be missing the file has a prefix."""
-        self._is_required = self._is_required or not may_be_missing
+    def compare_next(self, expected: bytes) -> None:
+        """Compare the next chunk."""
         if self._is_same:
-            found = self._disk.read_at(self._path, self._offset, len(expected))
-            is_begun = may_be_missing and expected.startswith(found)
-            self._is_same = is_begun or found == expected
-            self._offset += len(found) if is_begun else len(expected)
+            self._is_same = self._disk.read_at(self._path, self._offset, len(expected)) == expected
+            self._offset += len(expected)
 
     def problem(self) -> Literal["missing", "changed"] | None:
         found = self._disk.stat(self._path)
         if found is None:
-            return "missing" if self._is_required else None
+            return "missing"
         return None if self._is_same and found.size == self._offset else "changed"
 
 
@@ -242,8 +235,6 @@ class CursorRecord(Struct, frozen=True, omit_defaults=True):
     position: int = 0
     failed: dict[str, str] = {}
     """Streams before the position whose files could not be written and are retried -> problem."""
-    mended: int = 0
-    """Number of the row up to which the present round of mending has come."""
 
 
 _cursor_decoder: Final = msgspec.json.Decoder(CursorRecord)
@@ -273,12 +264,10 @@ class ProjectionCursor:
         """True when it belongs to this ledger, and not to a longer copy of it."""
         return record.ledger == self._store.ledger_id() and record.position <= self._store.head()
 
-    def save(self, position: int, failed: dict[str, str], mended: int | None = None) -> None:
+    def save(self, position: int, failed: dict[str, str]) -> None:
         """Save the cursor after making everything before its position durable."""
         self._disk.sync()
-        if mended is None:
-            mended = (self.load_if_matching() or CursorRecord()).mended
-        record = CursorRecord(self._store.ledger_id(), position, failed, mended)
+        record = CursorRecord(self._store.ledger_id(), position, failed)
         write_if_changed(self._disk, CURSOR_FILE, msgspec.json.encode(record) + b"\n")
         self._disk.sync()
 
@@ -293,9 +282,9 @@ class ProjectionCursor:
 
 # --- event log --------------------------------------------------------------------------------
 
-RenderLines = Callable[[Entry, Callable[[str], str]], list[bytes]]
-"""Renders an entry as lines, each with an `eventId` that rises; gets a function that finds AOF
-ids."""
+RenderLines = Callable[[Entry, Callable[[str], str], Callable[[Entry], str]], list[bytes]]
+"""Renders an entry as lines, each with an `eventId` that rises; gets functions that find AOF ids,
+and the task of an entry."""
 
 _event_id_of: Final = number_decoder("eventId")
 
@@ -305,14 +294,14 @@ _DAY_FILE: Final = event_log_path(r"\d{4}-\d\d-\d\d")
 def open_event_log(
     disk: SafeDisk,
     render: RenderLines,
-    aof_id_of: Callable[[str], str],
+    snapshots: TaskSnapshots,
     last_projected: Callable[[], Entry | None],
     warn: Warn,
 ) -> LineLog:
     """Open the log of all events; `last_projected` returns the newest entry that the files show."""
 
     def render_entry(entry: Entry) -> RenderedLines:
-        lines = render(entry, aof_id_of)
+        lines = render(entry, snapshots.aof_id_of, snapshots.task_of)
         return event_log_path(to_rfc3339(read_line(entry.line).at)[:10]), lines
 
     def list_existing() -> list[str]:
@@ -356,9 +345,6 @@ TRUSTED_FILE_EDITOR: Final = Actor("trusted-file", "files", via="files")
 
 _PAGE: Final = 1_000
 
-_MENDED_ROWS: Final = 256
-"""Rows whose files are compared with the ledger at a time."""
-
 _FOLDERS: Final = (RUNS, EVENTS, INBOX, *(f"{TASKS}/{status}" for status in STATUSES))
 
 _EXPECTED_KINDS: Final = {**dict.fromkeys((TASKS, *_FOLDERS), "folder"), CURSOR_FILE: "file"}
@@ -366,21 +352,8 @@ _EXPECTED_KINDS: Final = {**dict.fromkeys((TASKS, *_FOLDERS), "folder"), CURSOR_
 
 Progress = Callable[[int], None]
 
-_FOREIGN_FILE: Final = (
-    "{path} was changed by somebody else: it is kept as {kept}, and written again as the ledger "
-    "has it"
-)
-
 _StatusFiles = Mapping[Status, Sequence[FileStat]]
 """Files in the folder of each status."""
-
-
-class StaleFiles(Struct, frozen=True):
-    """Position that the files show, when later entries cannot be written."""
-
-    position: int
-    head: int
-    reason: str
 
 
 class Projector:
@@ -406,13 +379,9 @@ class Projector:
         self._tasks = TaskProjector(hub, disk, self._snapshots, actor, self._isolator)
         self._mail = MailProjector(hub.store, disk, self._isolator)
         self._logs = (
-            open_event_log(
-                disk, render, self._snapshots.aof_id_of, self._cursor.last_projected, warn
-            ),
+            open_event_log(disk, render, self._snapshots, self._cursor.last_projected, warn),
             open_handoff_log(hub.store, disk, warn),
         )
-        self.stale: StaleFiles | None = None
-        """Entries that the last comparison could not project; None when there are none."""
 
     def catch_up(self, renewed: Iterable[str] = ()) -> int:
         """Project new entries; returns their number.
@@ -441,51 +410,6 @@ class Projector:
             self._project_new_entries()
             self._disk.sync()
         return answered
-
-    def mend(self) -> int:
-        """Compare the files of the next tasks and letters with the ledger, and write again those
-        that differ; returns how many.
-
-        One whose bytes are not those that were last written here is kept under another name, with
-        a warning. Task files and results are left to the scan: an edit in them is a request.
-        """
-        with self._disk.lock(PROJECTION_LOCK):
-            self._project_new_entries()
-            cursor = self._cursor.load_if_matching()
-            if cursor is None:
-                return 0
-            rows = self._store.rows(cursor.mended, _MENDED_ROWS)
-            found = [self._find_unfit(row, cursor.position) for row in rows]
-            for path in (path for paths in found for path in paths):
-                if kept := keep_foreign_file(self._disk, path):
-                    self._warn(_FOREIGN_FILE.format(path=path, kept=kept))
-            unfit = [row.name for row, paths in zip(rows, found, strict=True) if paths]
-            self._project_streams(unfit)
-            mended = rows[-1].number if len(rows) == _MENDED_ROWS else 0
-            if mended != cursor.mended:
-                self._cursor.save(cursor.position, cursor.failed, mended)
-            self._disk.sync()
-        return sum(map(len, found))
-
-    def _find_unfit(self, row: StreamRow, position: int) -> list[str]:
-        """Paths of the files of a task or letter that differ from the ledger."""
-        return (
-            self._isolator.run(
-                partial(self._compare_row, row, position), row.name, "a task or letter"
-            )
-            or []
-        )
-
-    def _compare_row(self, row: StreamRow, position: int) -> list[str]:
-        sources = ComparisonSources(self._store, self._disk, self._snapshots, self._logs)
-        snapshot = self._snapshots.of_row(row)
-        if snapshot is None:
-            return [found.path for found in _compare_letter(sources, row, position)]
-        task_id = snapshot.task.aof_id
-        requests = {task_path(snapshot.task.status, task_id), result_path(task_id)}
-        found = [one.path for one in _compare_task(self._disk, snapshot, row.lease)]
-        is_later = bool(found) and _has_changed_later(self._store, row, snapshot, position)
-        return [] if is_later else [path for path in found if path not in requests]
 
     def failure_summary(self) -> str:
         """Summary of failures with single tasks or letters; empty when there are none."""
@@ -527,29 +451,15 @@ class Projector:
         """Yield every file that is missing, changed or surplus.
 
         Committed entries are projected first, and later ones wait for the lock: neither is a
-        difference. Nor are entries that cannot be projected now; `stale` reports them.
+        difference. OSError when entries cannot be projected now.
         """
-        problem = self._try_catch_up()
-        with self._disk.lock_to_read(PROJECTION_LOCK):
-            cursor, head = self._cursor.load_if_matching(), self._store.head()
-            position = cursor.position if cursor else head
-            self.stale = (
-                StaleFiles(position, head, problem) if problem and position < head else None
-            )
+        with self._disk.lock(PROJECTION_LOCK):
+            if self._cursor.load_if_matching() is not None:
+                self._project_new_entries()
+            cursor = self._cursor.load_if_matching()
+            position = cursor.position if cursor else self._store.head()
             sources = ComparisonSources(self._store, self._disk, self._snapshots, self._logs)
             yield from compare_files(sources, position, progress)
-
-    def _try_catch_up(self) -> str:
-        """Project committed entries; returns the problem when that is not possible."""
-        try:
-            with self._disk.lock(PROJECTION_LOCK):
-                if self._cursor.load_if_matching() is not None:
-                    self._project_new_entries()
-        except OSError as error:
-            return error.strerror or f"{error}"
-        except DragomanError as error:  # an edit in a file is submitted to the hub
-            return error.detail
-        return ""
 
     def _check_runs(self) -> None:
         self._tasks.project_heartbeats(row.name for row in self._list_tasks("in-progress"))

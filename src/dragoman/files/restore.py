@@ -1,9 +1,8 @@
 """Restore and import: an archive becomes a data directory and its store, or nothing does.
 
-Everything is built beside its place, in `.NAME.restoring` and in a store under another name,
-and moved into place when it is complete: the store first, then the directory. A restore that
-was killed before that is started over by the next one; after the first of the two moves, the
-next one does the second.
+The directory is built beside its place, in `.NAME.restoring`, and moved there when it is complete.
+A restore that was killed before that is started over by the next one, except for a store on a
+server: what was written there is named, and dropped by a person.
 """
 
 import fcntl
@@ -64,24 +63,14 @@ T = TypeVar("T")
 
 
 class RestoreTarget(Protocol):
-    """Store of a restored directory: built beside its final place, and moved there when
-    complete."""
-
-    def has_ledger(self, ledger: str, head: int) -> bool:
-        """True when the place is taken by just this ledger; TargetTaken when it is taken by
-        another."""
-        ...
+    """Store of a restored directory."""
 
     def open(self, building: Path, ledger: str) -> Store:
-        """Open an empty store beside the final place, for a ledger with this id."""
-        ...
-
-    def commit(self) -> None:
-        """Move the closed store into its place."""
+        """Open a new store for a ledger with this id; TargetTaken when there is one."""
         ...
 
     def discard(self) -> None:
-        """Remove the closed store from beside its place."""
+        """Remove the closed store, if this restore has made it."""
         ...
 
 
@@ -115,35 +104,20 @@ def restore_archive(archive: Path, profile: Profile, data: Path, tools: RestoreT
     manifest, target = checked.manifest, tools.open_target(settings)
     data.parent.mkdir(parents=True, exist_ok=True)
     building = data.with_name(f".{data.name}.restoring")
-    is_complete = target.has_ledger(manifest.ledger, manifest.entries)
-    if is_complete and not _is_built(building, manifest):
-        raise TargetTaken(
-            f"the target store already has this ledger: {profile.reader} needs an empty one. Name "
-            "another with --store"
-        )
     with _lock_building(building):
-        if not is_complete:
-            is_committing = False
-            try:
-                _clear_leftovers(building)
-                with tools.bars("entries", 2 * manifest.entries) as progress:
-                    build = partial(_build, checked, building, target, tools, progress)
-                    _explain_damage(archive, profile, build)
-                is_committing = True
-                target.commit()
-            except BaseException as error:
-                if is_committing and _may_be_committed(target, manifest):
-                    raise  # the next restore completes it, from what was built
-                shutil.rmtree(building, ignore_errors=True)
-                with suppress(OSError, DragomanError):
-                    # If this fails too, the next restore does it.
-                    target.discard()
-                raise explain_no_space(error, data) from error
-        parent_disk = tools.open_disk(data.parent)
-        if not parent_disk.move(building.name, data.name):
-            if not _may_be_committed(target, manifest):
-                shutil.rmtree(building, ignore_errors=True)
-            raise TargetTaken(f"{data} is not empty any more: nothing was restored")
+        try:
+            _clear_leftovers(building)
+            with tools.bars("entries", 2 * manifest.entries) as progress:
+                build = partial(_build, checked, building, target, tools, progress)
+                _explain_damage(archive, profile, build)
+            parent_disk = tools.open_disk(data.parent)
+            if not parent_disk.move(building.name, data.name):
+                raise TargetTaken(f"{data} is not empty any more: nothing was restored")
+        except BaseException as error:
+            shutil.rmtree(building, ignore_errors=True)
+            with suppress(OSError, DragomanError):
+                target.discard()
+            raise explain_no_space(error, data) from error
         parent_disk.sync()
     return manifest
 
@@ -171,16 +145,6 @@ def _explain_damage(archive: Path, profile: Profile, work: Callable[[], T]) -> T
             f"{archive} is damaged, and nothing was restored: {error.detail}. Take another "
             f"{profile.name}"
         ) from None
-
-
-def _may_be_committed(target: RestoreTarget, manifest: Manifest) -> bool:
-    """True when the store is in its place by now, or cannot be checked."""
-    try:
-        return target.has_ledger(manifest.ledger, manifest.entries)
-    except TargetTaken:
-        return False  # it belongs to another ledger
-    except (OSError, DragomanError):
-        return True
 
 
 @contextmanager
@@ -254,45 +218,13 @@ def _build(
     disk.sync()
 
 
-def _is_built(building: Path, manifest: Manifest) -> bool:
-    """True when a restore of this very archive got as far as moving things into their places."""
-    try:
-        return (building / RECORD_FILE).read_bytes() == _format_record(manifest)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-
-
 def _format_record(manifest: Manifest) -> bytes:
     fields = {
         "ledger": manifest.ledger,
         "entries": manifest.entries,
         "madeAt": manifest.made_at,
-        "omitted": manifest.omitted,
     }
     return msgspec.json.encode(fields) + b"\n"
-
-
-class _Record(Struct, frozen=True, rename="camel"):
-    made_at: str
-    omitted: tuple[str, ...] = ()
-
-
-class MissingFiles(Struct, frozen=True):
-    """Files that a restore could not bring back, because the archive did not have them."""
-
-    made_at: str
-    """Time at which the archive was made."""
-    paths: tuple[str, ...]
-
-
-def find_missing_files(data: Path) -> MissingFiles | None:
-    """Find what is still missing in a directory that was made from an archive; None: nothing."""
-    try:
-        record = msgspec.json.decode((data / RECORD_FILE).read_bytes(), type=_Record)
-    except (FileNotFoundError, msgspec.MsgspecError):
-        return None  # it was not made from an archive, or somebody has edited the record
-    paths = tuple(path for path in record.omitted if not os.path.lexists(data / path))
-    return MissingFiles(record.made_at, paths) if paths else None
 
 
 def _load_members(

@@ -22,12 +22,17 @@ from dragoman.files.markdown import (
     Value,
     decode_references,
     encode_references,
+    escape_markup,
     format_fields,
     parse_fields,
 )
 from dragoman.files.work_log import HEADING, LogEntry, format_entry, format_hidden_count
 
-_HEADING_IN_BODY: Final = re.compile(rf"^(\\*){re.escape(HEADING)}[ \t]*$", re.MULTILINE)
+BRIEFING_HEADING: Final = "## Briefing"
+
+_HEADING_IN_BODY: Final = re.compile(
+    rf"^(\\*)(?:{re.escape(BRIEFING_HEADING)}|{re.escape(HEADING)})[ \t]*$", re.MULTILINE
+)
 _SEAL_LINE: Final = re.compile(r"^projection: ([0-9]{1,16})-([0-9a-f]{16})$", re.MULTILINE)
 _SEAL_KEY: Final = "projection: "
 _SEAL_SLOT: Final = f"\n{_SEAL_KEY}\n"
@@ -63,6 +68,8 @@ class TaskFile(Struct, frozen=True):
     primary_id: str = ""
     """The task's own id, if it is not the AOF id."""
     body: str = ""
+    briefing: tuple[tuple[str, str], ...] = ()
+    """Headings and texts of the briefing."""
     log: tuple[LogEntry, ...] = ()
     """The last entries of the work log."""
     unseen: int = 0
@@ -78,7 +85,11 @@ def format_task_file(file: TaskFile) -> bytes:
     log = "".join(f"{format_entry(entry)}\n" for entry in file.log)
     hidden = f"{format_hidden_count(file.unseen, file.id)}\n\n" if file.unseen else ""
     section = f"\n{HEADING}\n\n{hidden}{log}" if file.log else ""
-    text = f"{FENCE}\n{head}{_SEAL_KEY}\n{FENCE}\n\n{body}\n{section}"
+    briefing = "".join(
+        f"\n### {heading}\n\n{escape_markup(text)}\n" for heading, text in file.briefing
+    )
+    told = f"\n{BRIEFING_HEADING}\n{briefing}" if briefing else ""
+    text = f"{FENCE}\n{head}{_SEAL_KEY}\n{FENCE}\n\n{body}\n{told}{section}"
     return _seal(text, file.version).encode()
 
 
@@ -151,7 +162,9 @@ _CHOICES: Final[Mapping[str, Sequence[str]]] = {
 }
 
 WORK_LOG: Final = "the work log"
-"""Name of the work log among the parts that only the hub writes."""
+
+BRIEFING: Final = "the briefing"
+"""WORK_LOG, BRIEFING: names of these sections among the parts that only the hub writes."""
 
 _DEFAULTS: Final = {"priority": "normal", "assignee": "", "metadata.reviewRequired": "true"}
 
@@ -165,7 +178,7 @@ def parse_task_file(data: bytes) -> EditedFile:
     lines = text.split("\n")
     end = _find_end_of_head(lines)
     fields = _DEFAULTS | _flatten(parse_fields(lines[1:end], 2))
-    body, log = _split_body_and_log(lines[end + 1 :])
+    body, briefing, log = _split_sections(lines[end + 1 :])
     return EditedFile(
         _take_text(fields, "title"),
         body,
@@ -174,7 +187,7 @@ def parse_task_file(data: bytes) -> EditedFile:
         _take_text(fields, "assignee"),
         _take_text(fields, "status"),
         _version_of(fields.pop("projection", "")),
-        fields | {WORK_LOG: log},
+        fields | {BRIEFING: briefing, WORK_LOG: log},
     )
 
 
@@ -212,17 +225,26 @@ def _version_of(seal: Value) -> int:
     return int(found[1]) if found else 0
 
 
-def _split_body_and_log(lines: Sequence[str]) -> tuple[str, list[str]]:
-    """Body, and the lines of the work log that are not empty."""
-    heading_index = next(
-        (at for at, line in enumerate(lines) if line.rstrip(" \t") == HEADING), len(lines)
-    )
-    body = list(lines[:heading_index])
+def _split_sections(lines: Sequence[str]) -> tuple[str, list[str], list[str]]:
+    """Body, and the lines of the briefing and of the work log that are not empty."""
+    log_index = _find_heading(lines, HEADING)
+    body_end = _find_heading(lines[:log_index], BRIEFING_HEADING)
+    body = list(lines[:body_end])
     if body and not body[0].strip():
         del body[0]
-    # An empty line follows the body: the one before the log, or the end of the file.
+    # An empty line follows the body: the one before these sections, or the end of the file.
     if body and not body[-1].strip():
         body.pop()
     text = _HEADING_IN_BODY.sub(lambda m: m[0][1:] if m[1] else m[0], "\n".join(body))
-    log = [line.rstrip() for line in lines[heading_index + 1 :] if line.strip()]
-    return decode_references(text), log
+    briefing = _filled_lines(lines[body_end + 1 : log_index])
+    return decode_references(text), briefing, _filled_lines(lines[log_index + 1 :])
+
+
+def _find_heading(lines: Sequence[str], heading: str) -> int:
+    """Index of the first line with this heading; their number if there is none."""
+    found = (at for at, line in enumerate(lines) if line.rstrip(" \t") == heading)
+    return next(found, len(lines))
+
+
+def _filled_lines(lines: Sequence[str]) -> list[str]:
+    return [line.rstrip() for line in lines if line.strip()]

@@ -26,8 +26,7 @@ from dragoman.files.atomic_write import (
     stage_in_task_folder,
     write_if_changed,
 )
-from dragoman.files.error_isolation import ErrorIsolator
-from dragoman.files.errors import BadFile
+from dragoman.files.errors import BadFile, ErrorIsolator
 from dragoman.files.layout import (
     FOLDERS_LOCK,
     REASON_SUFFIX,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.attempt_state import Lease, Report, grant_lease
 from dragoman.core.base import Event, Status
@@ -19,15 +20,18 @@ from dragoman.core.intent.state import Intent
 from dragoman.core.task_state import Delegation, Task
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store, StreamRow
+from dragoman.engine.queries.briefing import Briefing, build_briefing
 from dragoman.engine.queries.entries import stream_entries
 from dragoman.engine.queries.intents import find_intent_of_task
+from dragoman.engine.queries.story import task_of_entry
 from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.schemas.briefing import briefing_sections
 from dragoman.files.attempt_history import Attempt, TaskHistory, build_history
 from dragoman.files.layout import run_folder_path, task_folder_path
 from dragoman.files.markdown import escape_markup
 from dragoman.files.task_file import TaskFile, TaskFileLease
 from dragoman.files.work_log import visible_tail
-from dragoman.ledger.entry import CODEC, read_line
+from dragoman.ledger.entry import CODEC, Entry, read_line
 from dragoman.ledger.stream_state import FOLD_VERSION, State, fold, load_state
 from dragoman.text.safe_text import harmless_json, safe_text
 
@@ -109,21 +113,24 @@ def render_result(task_id: str, report: Report) -> bytes:
     are written, so that readers need not check them; the event line has all of it.
     """
     details = report.details
+    is_failed = report.outcome == "failed"  # AOF has no such outcome
+    output = details.get("output")
+    said = report.notes or ("" if output is None else _encode(output))
     deliverables, tests = details.get("deliverables"), details.get("tests")
     return format_json(
         {
             "taskId": task_id,
             "agentId": report.agent,
             "completedAt": to_rfc3339(report.at),
-            "outcome": report.outcome,
+            "outcome": "blocked" if is_failed else report.outcome,
             "summaryRef": _relative_path_or_empty(details.get("summaryRef"))
             or "outputs/summary.md",
             "handoffRef": _relative_path_or_empty(details.get("handoffRef"))
             or "outputs/handoff.md",
             "deliverables": list(filter(_relative_path_or_empty, _as_list(deliverables))),
             "tests": tests if _is_test_counts(tests) else _NO_TESTS,
-            "blockers": report.blockers,
-            "notes": report.notes,
+            "blockers": report.blockers or ((said or "failed",) if is_failed else ()),
+            "notes": said,
         }
     )
 
@@ -233,12 +240,13 @@ class TaskSnapshot(Struct, frozen=True):
 def build_snapshot(
     task: Task,
     version: int,
-    history: TaskHistory,
+    events: Sequence[tuple[int, Event]],
     lease: Lease | None,
     aof_id_of: ResolveAofId,
     intent: Intent | None = None,
 ) -> TaskSnapshot:
-    """Build the files of a task in its present state, and of its intent."""
+    """Build the files of a task in its present state, from its events, and of its intent."""
+    history = build_history(events)
     current, once = dict[str, bytes](), dict[str, bytes]()
     for attempt in history.attempts[:-1]:
         once |= _render_run_files(
@@ -258,7 +266,7 @@ def build_snapshot(
         current[f"{inputs}/handoff.md"] = render_delegation_page(task.delegation)
     return TaskSnapshot(
         task,
-        build_task_file(task, version, history, aof_id_of),
+        build_task_file(task, version, history, build_briefing(task, events), aof_id_of),
         history,
         current,
         once,
@@ -288,7 +296,11 @@ def _render_run_files(task_id: str, attempt: Attempt, folder: str) -> dict[str, 
 
 
 def build_task_file(
-    task: Task, version: int, history: TaskHistory, aof_id_of: ResolveAofId
+    task: Task,
+    version: int,
+    history: TaskHistory,
+    briefing: Briefing | None,
+    aof_id_of: ResolveAofId,
 ) -> TaskFile:
     """Build the content of the task file."""
     log = visible_tail(history.log)
@@ -311,6 +323,8 @@ def build_task_file(
         aliases=task.aliases,
         primary_id=task.id if task.id != task.aof_id else "",
         body=task.body,
+        # The lines of the log stand in its own section.
+        briefing=tuple(briefing_sections(replace(briefing, log=()))) if briefing else (),
         log=log,
         unseen=len(history.log) - len(log),
         version=version,
@@ -343,11 +357,11 @@ class TaskSnapshots:
         task = load_state(row.name, row.fold_version, row.state, lines)
         if not isinstance(task, Task):
             return None
-        task_history = TaskHistory()
+        events = list[tuple[int, Event]]()
         if task.attempts or task.notes:
-            task_history = build_history(self._read_events(row.name, row.version))
+            events = self._read_events(row.name, row.version)
         intent = find_intent_of_task(self._store, task)
-        return build_snapshot(task, row.version, task_history, row.lease, self.aof_id_of, intent)
+        return build_snapshot(task, row.version, events, row.lease, self.aof_id_of, intent)
 
     def status_of(self, stream: str) -> Status | None:
         """Present status of a task; None when there is no such task."""
@@ -364,7 +378,8 @@ class TaskSnapshots:
             state = fold(state, event, at)
         if not isinstance(state, Task):
             return None
-        return build_task_file(state, version, build_history(events), self.aof_id_of)
+        briefing = build_briefing(state, events)
+        return build_task_file(state, version, build_history(events), briefing, self.aof_id_of)
 
     def aof_id_of(self, name: str) -> str:
         """AOF id of a task by any of its names; an unknown name is returned as it is."""
@@ -372,6 +387,10 @@ class TaskSnapshots:
             return name
         found = find_task(self._store, name)
         return name if isinstance(found, Refusal) else found.task.aof_id
+
+    def task_of(self, entry: Entry) -> str:
+        """Id of the task that an entry of a letter or a handoff is about; empty: of none."""
+        return task_of_entry(self._store, entry)
 
     def _read_events(self, stream: str, version: int) -> list[tuple[int, Event]]:
         events = list[tuple[int, Event]]()

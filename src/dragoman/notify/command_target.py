@@ -1,10 +1,10 @@
-"""Command target: a notice on the standard input of a program of the operator's choice."""
+"""Command target: a notification on the standard input of a program of the operator's choice."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from dragoman.core.errors import SettingsError
-from dragoman.notify.notice import Notice
+from dragoman.notify.notification import Notification
 from dragoman.text.safe_text import safe_text
 
 INHERITED_VARIABLES: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME")
@@ -16,7 +16,7 @@ Run = Callable[[Sequence[str], bytes, Mapping[str, str]], tuple[int, bytes]]
 
 
 class CommandTarget:
-    """Runs a program for each notice; exit code 0 means that one has arrived."""
+    """Runs a program for each notification; exit code 0 means that one has arrived."""
 
     name = "command"
 
@@ -27,11 +27,11 @@ class CommandTarget:
         self._variables = {name: environ[name] for name in INHERITED_VARIABLES if name in environ}
         self._run = run
 
-    def deliver(self, notice: Notice, now: int) -> str:  # noqa: ARG002  a program has a clock
+    def deliver(self, notification: Notification, now: int) -> str:  # noqa: ARG002  a program has a clock
         """Run the program; "" when it ended well, else what went wrong."""
-        ids = {"DRAGOMAN_NOTICE_ID": notice.id, "DRAGOMAN_TASK_ID": notice.task}
+        ids = {"DRAGOMAN_NOTIFICATION_ID": notification.id, "DRAGOMAN_TASK_ID": notification.task}
         try:
-            code, output = self._run(self._command, notice.body, {**self._variables, **ids})
+            code, output = self._run(self._command, notification.body, {**self._variables, **ids})
         except OSError as error:
             return f"{self._command[0]}: {error.strerror or error}"
         if code == 0:

@@ -1,4 +1,4 @@
-"""Webhook target: a notice as a signed POST, by the rules of Standard Webhooks."""
+"""Webhook target: a notification as a signed POST, by the rules of Standard Webhooks."""
 
 import hmac
 from base64 import b64decode, b64encode
@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Final
 
 from dragoman.core.errors import SettingsError
-from dragoman.notify.notice import Notice
+from dragoman.notify.notification import Notification
 
 _BASE64_PREFIX: Final = "whsec_"
 _MIN_SECRET_BYTES: Final = 16
@@ -17,7 +17,7 @@ Post = Callable[[Mapping[str, str], bytes], int]
 
 
 class WebhookTarget:
-    """Posts notices; any 2xx means that one has arrived."""
+    """Posts notifications; any 2xx means that one has arrived."""
 
     name = "webhook"
 
@@ -25,18 +25,20 @@ class WebhookTarget:
         self._key = _decode_secret(secret)
         self._post = post
 
-    def deliver(self, notice: Notice, now: int) -> str:
-        """Post the notice; "" when it has arrived, else what went wrong."""
+    def deliver(self, notification: Notification, now: int) -> str:
+        """Post the notification; "" when it has arrived, else what went wrong."""
         seconds = f"{now // 1000}"
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "dragoman",
-            "webhook-id": notice.id,
+            "webhook-id": notification.id,
             "webhook-timestamp": seconds,
-            "webhook-signature": sign_notice(self._key, notice.id, seconds, notice.body),
+            "webhook-signature": sign_notification(
+                self._key, notification.id, seconds, notification.body
+            ),
         }
         try:
-            status = self._post(headers, notice.body)
+            status = self._post(headers, notification.body)
         except OSError as error:
             return f"{error.strerror or error}"
         if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
@@ -46,9 +48,9 @@ class WebhookTarget:
         return f"it answered {status}"
 
 
-def sign_notice(key: bytes, notice_id: str, seconds: str, body: bytes) -> str:
+def sign_notification(key: bytes, notification_id: str, seconds: str, body: bytes) -> str:
     """Value of the header `webhook-signature`."""
-    signed = b".".join((notice_id.encode(), seconds.encode(), body))
+    signed = b".".join((notification_id.encode(), seconds.encode(), body))
     return "v1," + b64encode(hmac.digest(key, signed, "sha256")).decode()
 
 

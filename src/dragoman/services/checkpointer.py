@@ -8,8 +8,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.verify import check_tail
-from dragoman.ledger.checkpoint import Checkpoint, checkpoint_tree
-from dragoman.ledger.tree import EMPTY_TREE, Tree, extend_tree
+from dragoman.ledger.checkpoint import EMPTY_TREE, Checkpoint, Tree, checkpoint_tree, extend_tree
 
 
 class CheckpointLog(Protocol):

@@ -1,8 +1,8 @@
-"""The notifier: delivers notices of ledger entries to each target, at least once (S-OUT).
+"""The notifier: delivers notifications of ledger entries to each target, at least once (S-OUT).
 
 The ledger plus a cursor is the outbox. A target that fails is retried with a backoff that doubles;
-after MAX_TRIES the notice is written to the file of failed notices and the target goes on with the
-next. Every target has a cursor of its own, so that none waits for another.
+after MAX_TRIES the notification is written to the file of failed ones, and the target goes on with
+the next. Every target has a cursor of its own, so that none waits for another.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ from dragoman.ledger.entry import Entry
 # --- limits -----------------------------------------------------------------------------------
 
 MAX_TRIES = 10
-"""A notice is given up after this many failures."""
+"""A notification is given up after this many failures."""
 
 RETRY_BACKOFF = Backoff(base_ms=5_000, cap_ms=3_600_000)
 """Delay before a target is tried again."""
@@ -37,12 +37,12 @@ RUN_SECONDS = 5.0
 # --- ports ------------------------------------------------------------------------------------
 
 
-class Notice(Protocol):
-    """A notice that is delivered."""
+class Notification(Protocol):
+    """A notification that is delivered."""
 
     @property
     def id(self) -> str:
-        """Id of the notice, the same in every delivery."""
+        """Id of the notification, the same in every delivery."""
         ...
 
     @property
@@ -52,20 +52,20 @@ class Notice(Protocol):
 
 
 class Target(Protocol):
-    """Port: a target of notices."""
+    """Port: a target of notifications."""
 
     @property
     def name(self) -> str:
         """Name of its cursor."""
         ...
 
-    def deliver(self, notice: Any, now: int) -> str:
-        """Deliver a notice; "" when it has arrived, else what went wrong."""
+    def deliver(self, notification: Any, now: int) -> str:
+        """Deliver a notification; "" when it has arrived, else what went wrong."""
         ...
 
 
 class Outbox(Protocol):
-    """Port: durable storage of cursors and failed notices."""
+    """Port: durable storage of cursors and failed notifications."""
 
     def try_lock(self) -> AbstractContextManager[bool]:
         """Hold the lock while no other process delivers; False: another one does."""
@@ -75,20 +75,18 @@ class Outbox(Protocol):
         """Saved data; empty before the first save."""
         ...
 
-    def save(self, data: bytes) -> None:
-        """Save the data."""
-        ...
+    def save(self, data: bytes) -> None: ...
 
     def damaged_error(self) -> DragomanError:
         """Error for saved data that cannot be read."""
         ...
 
     def record_failed(self, line: bytes) -> None:
-        """Add a notice that could not be delivered."""
+        """Add a notification that could not be delivered."""
         ...
 
     def read_failed(self) -> Iterable[bytes]:
-        """All notices that could not be delivered."""
+        """All notifications that could not be delivered."""
         ...
 
 
@@ -96,7 +94,7 @@ class Outbox(Protocol):
 
 
 class Progress(Struct, frozen=True, omit_defaults=True):
-    """Cursor of a target, and its failures at the next notice."""
+    """Cursor of a target, and its failures at the next notification."""
 
     position: int
     failed_tries: int = 0
@@ -112,14 +110,14 @@ class OutboxState(Struct, omit_defaults=True):
 
 
 class FailedNotice(Struct, frozen=True):
-    """A notice that was given up."""
+    """A notification that was given up."""
 
     target: str
     id: str
     failed_at: str
     tries: int
     problem: str
-    notice: msgspec.Raw
+    notification: msgspec.Raw
 
 
 class DeliveryStatus(Struct, frozen=True):
@@ -127,8 +125,8 @@ class DeliveryStatus(Struct, frozen=True):
 
     target: str
     progress: Progress
-    failed_notices: int
-    """Number of notices that it never got."""
+    failed_notifications: int
+    """Number of notifications that it never got."""
 
     @property
     def problem(self) -> str:
@@ -143,33 +141,35 @@ class DeliveryStatus(Struct, frozen=True):
 
     @property
     def loss(self) -> str:
-        """Lost notices; empty: none."""
-        notices = (
-            "1 notice was" if self.failed_notices == 1 else f"{self.failed_notices} notices were"
+        """Lost notifications; empty: none."""
+        notifications = (
+            "1 notification was"
+            if self.failed_notifications == 1
+            else f"{self.failed_notifications} notifications were"
         )
-        return f"{self.target}: {notices} given up" if self.failed_notices else ""
+        return f"{self.target}: {notifications} given up" if self.failed_notifications else ""
 
 
 # --- service ----------------------------------------------------------------------------------
 
 
 class Notifier:
-    """Delivers notices of new entries to all targets."""
-
-    name = "notifier"
+    """Delivers notifications of new entries to all targets."""
 
     def __init__(
         self,
         hub: Hub,
         outbox: Outbox,
-        make_notice: Callable[[Entry], Notice | None],
+        make_notification: Callable[[Entry], Notification | None],
         targets: Sequence[Target],
         monotonic: Callable[[], float],
+        name: str = "notifier",
     ) -> None:
+        self.name = name
         self._store = hub.store
         self._clock = hub.clock
         self._outbox = outbox
-        self._make_notice = make_notice
+        self._make_notification = make_notification
         self._targets = targets
         self._monotonic = monotonic
         self.last_problem = HEALTHY
@@ -178,7 +178,7 @@ class Notifier:
 
     def register_targets(self) -> None:
         """Set the cursor of new targets to the end of the ledger, so that they get only later
-        notices.
+        notifications.
 
         Called before a command runs, so it never fails: `run_once` reports what cannot be read or
         written.
@@ -189,7 +189,7 @@ class Notifier:
                     self._load_state()
 
     def run_once(self, now: int) -> int:
-        """Deliver to every target; the number of notices that have arrived."""
+        """Deliver to every target; the number of notifications that have arrived."""
         if not self._targets:
             return 0
         with self._outbox.try_lock() as is_alone:
@@ -261,17 +261,17 @@ class Notifier:
             return 0
         delivered, read_up_to = 0, progress.position
         for entry in all_entries(self._store, progress.position):
-            notice = self._make_notice(entry)
-            if notice is not None:
+            notification = self._make_notification(entry)
+            if notification is not None:
                 if delivered and self._monotonic() - started > RUN_SECONDS:
                     break
-                problem = target.deliver(notice, now)
+                problem = target.deliver(notification, now)
                 if problem:
                     progress = replace(progress, position=read_up_to, problem=problem)
                     # One that hangs has taken as long as the first delay: it is delayed all the
                     # same.
                     retried = self._record_failure(
-                        target, notice, progress, entry, self._clock.now()
+                        target, notification, progress, entry, self._clock.now()
                     )
                     self._save_progress(state, target, retried)
                     return delivered
@@ -284,17 +284,22 @@ class Notifier:
         return delivered
 
     def _record_failure(
-        self, target: Target, notice: Notice, progress: Progress, entry: Entry, now: int
+        self, target: Target, notification: Notification, progress: Progress, entry: Entry, now: int
     ) -> Progress:
-        """Progress after a failure: the same notice later, or the next one."""
+        """Progress after a failure: the same notification later, or the next one."""
         tries = progress.failed_tries + 1
         if tries < MAX_TRIES:
             return replace(
                 progress, failed_tries=tries, retry_at=now + backoff_delay(tries, RETRY_BACKOFF)
             )
-        body, at = msgspec.Raw(notice.body), to_rfc3339(now)
+        body, at = msgspec.Raw(notification.body), to_rfc3339(now)
         failed = FailedNotice(
-            target.name, notice.id, failed_at=at, tries=tries, problem=progress.problem, notice=body
+            target.name,
+            notification.id,
+            failed_at=at,
+            tries=tries,
+            problem=progress.problem,
+            notification=body,
         )
         self._outbox.record_failed(msgspec.json.encode(failed))
         return Progress(entry.position)
@@ -305,7 +310,7 @@ class _NoticeTarget(Struct):
 
 
 def _target_name(line: bytes) -> str:
-    """Target of a failed notice; empty for a line that a crash cut off."""
+    """Target of a failed notification; empty for a line that a crash cut off."""
     try:
         return msgspec.json.decode(line, type=_NoticeTarget).target
     except (msgspec.DecodeError, UnicodeDecodeError):

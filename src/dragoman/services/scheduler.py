@@ -40,6 +40,15 @@ class ReportsProblem(Protocol):
         ...
 
 
+@runtime_checkable
+class Stoppable(Protocol):
+    """A service whose run may take long, and can be broken off."""
+
+    def stop(self) -> None:
+        """Break off what it does: the hub stops."""
+        ...
+
+
 class ServiceGroup(Struct, frozen=True):
     """Services that share a thread: they wait for one another, and for no others."""
 
@@ -104,6 +113,9 @@ class GroupWorker:
         """Run a last round and end; whether the thread ended in time."""
         self._stop_event.set()
         self._wake_event.set()
+        for service in self._group.all:
+            if isinstance(service, Stoppable):
+                service.stop()
         if self._thread is None:
             return True
         self._thread.join(timeout_seconds)
@@ -172,6 +184,10 @@ class Scheduler:
 
     def __init__(self, workers: Sequence[GroupWorker]) -> None:
         self._workers = workers
+
+    def add(self, worker: GroupWorker) -> None:
+        """Add a group before the start."""
+        self._workers = (*self._workers, worker)
 
     def start(self) -> None:
         """Start all threads."""

@@ -5,12 +5,15 @@ and requests are enforced once each, and waves start the beads whose slots and f
 All state is in the ledger and read anew in each run.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 
-from dragoman.config import Settings
+from msgspec.structs import replace
+
+from dragoman.config import AttemptSettings, Settings
 from dragoman.core.actor import HUB_ACTOR
-from dragoman.core.attempt import ExpireLease
+from dragoman.core.attempt import ExpireLease, FlagAttempt
+from dragoman.core.attempt_state import FLAGGED_QUIET, NOT_QUIET, Lease
 from dragoman.core.backoff import Backoff
 from dragoman.core.base import Command
 from dragoman.core.delegation import EscalateDelegation
@@ -22,16 +25,18 @@ from dragoman.core.mail import EscalateMail
 from dragoman.core.task_state import INTENT_ALIAS_KIND as INTENT
 from dragoman.core.wave import AdvanceWave
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import Store
+from dragoman.engine.ports import Store, StreamRow, TaskQuery
 from dragoman.engine.queries.agents import names_in_role
-from dragoman.engine.queries.handoffs import NO_TEAMS, Team, escalation_recipients
+from dragoman.engine.queries.handoffs import escalation_recipients
 from dragoman.engine.queries.intents import awaited_agent
 from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.queries.visibility import NO_TEAMS, Team
 from dragoman.engine.queries.waves import find_wave, open_wave_ids, wave_status
 from dragoman.services.lost_agent_detector import EntropyService
 from dragoman.services.scheduler import Service
 
 _PAGE = 100
+_DAY_MS = 86_400_000
 
 
 class LeaseExpiry:
@@ -62,23 +67,100 @@ class LeaseExpiry:
             one for one in self._hub.store.expired_leases(now, _PAGE) if one not in seen
         ]:
             seen.update(page)
-            expired += sum(self._expire(stream) for stream in page)
+            expired += sum(self.expire(stream.partition(":")[2]) for stream in page)
         return expired
 
-    def _expire(self, stream: str) -> bool:
-        """Expire one lease; True if it was ended. A task that cannot be read does not stop the
-        others.
+    def expire(self, task: str, max_ms: int = 0) -> bool:
+        """End the attempt on a task if its lease has expired, or if it takes longer than `max_ms`;
+        True if it was ended. A task that cannot be read does not stop the others.
         """
-        task, store = stream.partition(":")[2], self._hub.store
+        store = self._hub.store
         try:
             found = find_task(store, task)
             handoff = None if isinstance(found, Refusal) else found.task.handoff
             handoff_id = handoff.id if handoff is not None else ""
             recipients = escalation_recipients(self._teams, self._coordinator, store, handoff_id)
-            outcome = self._hub.submit(HUB_ACTOR, ExpireLease(task, self._backoff, recipients))
+            command = ExpireLease(task, self._backoff, max_ms, recipients)
+            outcome = self._hub.submit(HUB_ACTOR, command)
         except LedgerError:
             return False
         return outcome.receipts[0].status != "in-progress"
+
+
+class AttemptLimiter:
+    """Flags and escalates attempts without progress, and ends those that take too long."""
+
+    name = "attempt-limits"
+
+    def __init__(
+        self,
+        hub: Hub,
+        settings: AttemptSettings,
+        expiry: LeaseExpiry,
+        hub_started: Container[str] = (),
+    ) -> None:
+        """`hub_started` are the agents whose runs the dispatcher ends itself when they take too
+        long: it holds the task until nothing of the program is left."""
+        self._hub = hub
+        self._settings = settings
+        self._expiry = expiry
+        self._hub_started = hub_started
+        self._looked_at = 0
+        self._next_look_at = 0
+        """Time before which no attempt can be due: later claims and progress only put it off."""
+
+    def run_once(self, now: int) -> int:
+        """Flag, escalate or end every attempt that is due; their number."""
+        if self._looked_at <= now < self._next_look_at:
+            return 0
+        due_times, due = list[int](), list[tuple[str, Lease]]()
+        for row in self._tasks_in_progress():
+            lease = row.lease
+            due_at = None if lease is None else self._due_at(lease)
+            if lease is not None and due_at is not None:
+                due_times.append(max(due_at, now + 1))
+                due += [(row.name.partition(":")[2], lease)] * (due_at <= now)
+        settings = self._settings
+        limits = filter(None, (settings.max_ms, settings.quiet_ms, settings.escalate_ms))
+        self._looked_at = now
+        self._next_look_at = min(*due_times, now + min(limits, default=_DAY_MS), now + _DAY_MS)
+        return sum(self._act(task, lease, now) for task, lease in due)
+
+    def _tasks_in_progress(self) -> Iterator[StreamRow]:
+        query = TaskQuery("in-progress", limit=_PAGE)
+        while rows := self._hub.store.task_page(query):
+            yield from rows
+            query = replace(query, before=rows[-1].number)
+
+    def _due_at(self, lease: Lease) -> int | None:
+        """Time at which something is to be done about an attempt; None: never."""
+        settings = self._settings
+        quiet_at = lease.progress_at + settings.quiet_ms
+        times = list[int]()
+        if settings.max_ms and lease.holder not in self._hub_started:
+            times.append(lease.started_at + settings.max_ms)
+        if settings.quiet_ms and lease.quiet_level == NOT_QUIET:
+            times.append(quiet_at)
+        if settings.quiet_ms and settings.escalate_ms and lease.quiet_level == FLAGGED_QUIET:
+            times.append(quiet_at + settings.escalate_ms)
+        return min(times, default=None)
+
+    def _act(self, task: str, lease: Lease, now: int) -> bool:
+        """Act on one attempt; True if it was ended, flagged or escalated. One that cannot be read
+        does not stop the others.
+        """
+        settings = self._settings
+        is_limited = settings.max_ms > 0 and lease.holder not in self._hub_started
+        if is_limited and lease.started_at + settings.max_ms <= now:
+            return self._expiry.expire(task, settings.max_ms)
+        flag = FlagAttempt(task, settings.quiet_ms, settings.escalate_ms)
+        try:
+            self._hub.submit(HUB_ACTOR, flag)
+            after = find_task(self._hub.store, task)
+        except LedgerError:
+            return False
+        after_lease = None if isinstance(after, Refusal) else after.lease
+        return after_lease is not None and after_lease.quiet_level > lease.quiet_level
 
 
 _BATCH = 1_000
@@ -107,7 +189,9 @@ FindRecipients = Callable[[Store, str], tuple[str, ...]]
 
 ESCALATION_COMMANDS: dict[str, Callable[[str, Store, FindRecipients], Command]] = {
     "task": lambda name, _, __: EscalateDelegation(name),
-    "mail": lambda name, store, _: EscalateMail(name, names_in_role(store, "orchestrator")),
+    "mail": lambda name, store, _: EscalateMail(
+        name, names_in_role(store, "orchestrator") or names_in_role(store, "human")
+    ),
     "handoff": lambda name, store, find_recipients: EscalateHandoff(
         name, find_recipients(store, name)
     ),
@@ -205,8 +289,10 @@ def time_driven_services(
 ) -> tuple[Service, ...]:
     """Time-driven services in their order, including those of the dialects."""
     coordinator, teams = settings.handoffs.coordinator, settings.teamspaces
+    expiry = LeaseExpiry(hub, settings.retry, coordinator, teams)
     return (
-        LeaseExpiry(hub, settings.retry, coordinator, teams),
+        expiry,
+        AttemptLimiter(hub, settings.attempts, expiry, settings.agents),
         SlaService(hub, coordinator, teams, settings.agents),
         WaveService(hub),
         EntropyService(hub, settings.entropy),

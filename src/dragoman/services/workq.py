@@ -30,7 +30,6 @@ class HubWorkq:
         return not isinstance(find_work_item(self._hub.store, item), Refusal)
 
     def item_status(self, item: str) -> ItemState | None:
-        """Status of an item."""
         found = find_work_item(self._hub.store, item)
         return (
             None if isinstance(found, Refusal) else ItemState(found.id, found.status, found.owner)

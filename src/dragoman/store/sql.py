@@ -23,7 +23,7 @@ from dragoman.engine.ports import (
     StreamRow,
 )
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.indexes import HandoffRow, LogRow
+from dragoman.ledger.stream_state import HandoffRow, LogRow
 from dragoman.text.search_terms import SearchQuery
 
 # --- files ------------------------------------------------------------------------------------
@@ -97,11 +97,9 @@ class SqlReads(ABC):
         """A search in the database's own query language."""
 
     def head(self) -> int:
-        """The last position."""
         return self._read("head")[0][0]
 
     def ledger_id(self) -> str:
-        """The id of this ledger."""
         for (ledger_id,) in self._read("ledger_id"):
             return ledger_id
         raise StoreCorrupt(
@@ -110,7 +108,6 @@ class SqlReads(ABC):
         )
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
-        """Entries by position."""
         end = MAX_POSITION if until is None else until
         return list(starmap(Entry, self._read("entries", after, end, limit)))
 
@@ -121,59 +118,49 @@ class SqlReads(ABC):
     def history(
         self, stream: str, after: int, limit: int, *, until: int | None = None
     ) -> list[Entry]:
-        """The entries of one stream."""
         end = MAX_POSITION if until is None else until
         return list(starmap(Entry, self._read("history", stream, after, end, limit)))
 
     def stream(self, name: str) -> StreamRow | None:
-        """One stream."""
         found = self._read("stream", name)
         return self._stream_row(found[0]) if found else None
 
     def rows(self, after: int, limit: int) -> list[StreamRow]:
-        """All streams by number."""
         return list(map(self._stream_row, self._read("rows", after, limit)))
 
     def heads(self, after: int, limit: int) -> list[StreamHead]:
-        """The heads of all streams by number."""
         return self._read("heads", after, limit)
 
     def streams_of_kind(self, kind: str, after: str, limit: int) -> list[StreamRow]:
-        """Streams of one kind by name."""
         # A semicolon is the character after the colon, so all names of the kind lie between.
         found = self._read("kind", f"{kind}:{after}", f"{kind};", limit)
         return list(map(self._stream_row, found))
 
     def aliases(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
-        """All aliases, in order."""
         return self._read("names", *after, limit)
 
     def status_counts(self) -> dict[str, int]:
-        """The number of tasks in each status."""
         return dict(self._read("counts"))
 
+    def queue_counts(self) -> dict[str, int]:
+        return dict(self._read("queue_counts"))
+
     def expired_leases(self, now: int, limit: int) -> list[str]:
-        """Streams of tasks whose lease has expired, the longest ago first."""
         return [name for (name,) in self._read("expired", now, limit)]
 
     def overdue_streams(self, now: int, limit: int) -> list[str]:
-        """Streams whose deadline has passed, the longest ago first."""
         return [name for (name,) in self._read("overdue", now, limit)]
 
     def streams_in_session(self, session: str) -> list[str]:
-        """Streams of tasks held in this session."""
         return [name for (name,) in self._read("sessions", session)]
 
     def claims(self, session: str, after: int, limit: int) -> list[Entry]:
-        """The claims made in a session, ended ones too, by position."""
         return list(starmap(Entry, self._read("claims", session, after, limit)))
 
     def last_claims(self, session: str, before: int, limit: int) -> list[Entry]:
-        """The last claims in a session before a position, the last one first."""
         return list(starmap(Entry, self._read("claims_back", session, before, limit)))
 
     def list_page(self, query: ListQuery) -> list[ListItem]:
-        """A page of a list."""
         if query.before is None:
             found = self._read("listed", query.list, query.after, query.limit)
         else:
@@ -181,51 +168,40 @@ class SqlReads(ABC):
         return list(map(self._list_item, found))
 
     def list_items(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
-        """All list items, in order."""
         return self._read("places", *after, limit)
 
     def handoffs(self, after: str, limit: int) -> list[HandoffRow]:
-        """The rows of all proposed handoffs, by id."""
         return list(starmap(HandoffRow, self._read("handoffs", after, limit)))
 
     def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
-        """The turns of an attempt on a task, by index."""
         return list(starmap(Entry, self._read("turns", task, attempt, after, limit)))
 
     def last_turns(self, task: str, attempt: int, limit: int) -> list[Entry]:
-        """The last turns of an attempt on a task, the last one first."""
         return list(starmap(Entry, self._read("turns_back", task, attempt, limit)))
 
     def trace_events(self, task: str, after: int, limit: int) -> list[Entry]:
-        """The trace events about a task, by position."""
         return list(starmap(Entry, self._read("traces", task, after, limit)))
 
     def trace_event(self, event_id: str) -> Entry | None:
-        """The trace event with this id."""
         return next(starmap(Entry, self._read("trace", event_id)), None)
 
     def log_rows(self, after: int, until: int) -> list[tuple[int, LogRow]]:
-        """All rows of the agent logs between two positions."""
         found = self._read("logs", after, until)
         return [(row[0], _log_row(row[1:])) for row in found]
 
     def held_streams(self, after: int, limit: int) -> list[StreamRow]:
-        """Streams of tasks that have a lease, by number."""
         return list(map(self._stream_row, self._read("held", after, limit)))
 
     def answers(self, after: tuple[int, str], limit: int) -> list[NamedIdempotencyRecord]:
-        """All stored answers, by scope and key."""
         found = self._read("answers", *after, limit)
         return [
             NamedIdempotencyRecord(stream, IdempotencyRecord(*answer)) for stream, *answer in found
         ]
 
     def indexed_position(self) -> int:
-        """The position up to which texts are in the search index."""
         return int(next((value for (value,) in self._read("indexed")), 0))
 
     def search(self, query: SearchQuery, before: int | None, limit: int) -> list[ListItem]:
-        """The streams whose indexed text matches the query, newest first."""
         end = MAX_POSITION if before is None else before
         return list(
             map(self._list_item, self._read("search", self._search_expression(query), end, limit))
@@ -265,7 +241,6 @@ class SqlMeta(SqlReads):
         """Run a named query that writes, outside of a writer's transaction."""
 
     def secret_fingerprint(self, own: str, *, overwrite: bool = False) -> str:
-        """The fingerprint of the secret that digests here are keyed with."""
         if overwrite:
             self._write_one("overwrite_secret_fingerprint", own)
         elif not self._read("secret_fingerprint"):
@@ -273,9 +248,7 @@ class SqlMeta(SqlReads):
         return self._read("secret_fingerprint")[0][0]
 
     def issued_checkpoints(self) -> Mapping[str, str]:
-        """File of signed checkpoints -> how far it had come."""
         return dict(self._read("issued_checkpoints"))
 
     def keep_issued_checkpoints(self, file: str, extent: str) -> None:
-        """Keep how far a file of signed checkpoints has come."""
         self._write_one("keep_issued_checkpoints", file, extent)

@@ -16,11 +16,11 @@ from msgspec import Struct
 from dragoman.ledger.checkpoint import (
     BadCheckpoint,
     Checkpoint,
+    Tree,
     make_checkpoint,
     read_checkpoint,
     sign_checkpoint,
 )
-from dragoman.ledger.tree import Tree
 from dragoman.system.keys import LedgerKey
 from dragoman.system.safe_fs import (
     append_line,

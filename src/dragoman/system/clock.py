@@ -1,6 +1,11 @@
-"""Clocks: milliseconds since the epoch (UTC), handed in wherever time matters."""
+"""Clocks, in milliseconds since the epoch (UTC), and ids in the order of time."""
 
 import time
+from itertools import count
+
+import uuid_utils
+
+# --- clock ------------------------------------------------------------------------------------
 
 
 class SystemClock:
@@ -35,3 +40,22 @@ class ManualClock:
     def advance(self, milliseconds: int) -> None:
         """Move on; a negative number simulates a wall clock that was set back."""
         self._at += milliseconds
+
+
+# --- ids --------------------------------------------------------------------------------------
+
+
+def new_id() -> str:
+    """A UUIDv7: ordered by time, so that indexes grow at their end."""
+    return str(uuid_utils.uuid7())
+
+
+class SequentialIds:
+    """Ids in the form of a UUIDv7 that count 1, 2, 3 and so are the same in every run."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def __call__(self) -> str:
+        """The next id."""
+        return f"00000000-0000-7000-8000-{next(self._numbers):012x}"

@@ -35,6 +35,20 @@ def staged_files(folder: Path, variables: Mapping[str, str]) -> list[str]:
     return [os.fsdecode(path) for path in output.split(b"\0") if path]
 
 
+def would_commit(path: Path, variables: Mapping[str, str]) -> bool:
+    """Tell whether a file is in a repository, or would be with the next `git add`."""
+    folder = next(parent for parent in path.parents if parent.is_dir())
+    try:
+        _run_git(folder, variables, "rev-parse", "--git-dir")
+    except NoRepository:
+        return False
+    try:
+        _run_git(folder, variables, "check-ignore", "-q", "--", str(path))
+    except NoRepository:
+        return True
+    return False
+
+
 def _run_git(folder: Path, variables: Mapping[str, str], *args: str) -> bytes:
     program = shutil.which("git", path=variables.get("PATH"))
     if program is None:

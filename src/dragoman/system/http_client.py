@@ -5,13 +5,12 @@ address, so a name that resolves differently the second time gains nothing. Redi
 followed.
 """
 
-import io
 import socket
 import ssl
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException
 from ipaddress import ip_address, ip_network
 from threading import Thread
 from typing import Any, Final, TypeVar
@@ -21,7 +20,6 @@ from dragoman.core.errors import SettingsError
 
 _PORTS: Final = {"http": 80, "https": 443}
 _TIMEOUT_SECONDS: Final = 5.0
-_MAX_HEAD_BYTES: Final = 65_536
 
 _NON_PUBLIC: Final = tuple(
     map(
@@ -77,30 +75,38 @@ class SafeHttpClient:
     def post(self, headers: Mapping[str, str], body: bytes) -> int:
         """Send a POST and return the status; OSError with a readable message when there was no
         answer."""
-        return self._run_with_timeout(self._request_head("POST", headers, len(body)) + body, 0)[0]
+        return self._request("POST", headers, body, 0)[0]
 
     def post_and_read(
         self, headers: Mapping[str, str], body: bytes, max_bytes: int
     ) -> tuple[int, bytes]:
         """Send a POST and return status and body, at most `max_bytes` of it."""
-        return self._run_with_timeout(
-            self._request_head("POST", headers, len(body)) + body, max_bytes
-        )
+        return self._request("POST", headers, body, max_bytes)
 
     def get(self, headers: Mapping[str, str], max_bytes: int) -> tuple[int, bytes]:
         """Send a GET and return status and body, at most `max_bytes` of it; OSError without an
         answer."""
-        return self._run_with_timeout(self._request_head("GET", headers, 0), max_bytes)
+        return self._request("GET", headers, None, max_bytes)
 
-    def _run_with_timeout(self, message: bytes, max_bytes: int) -> tuple[int, bytes]:
-        call = _Connection(self._seconds)
+    def _request(
+        self, method: str, headers: Mapping[str, str], body: bytes | None, max_bytes: int
+    ) -> tuple[int, bytes]:
+        if not all(map(str.isprintable, headers.values())):
+            raise ValueError("A header must not hold a line's end.")
+        call = _Connection(self._host, self._port, self._seconds, self._resolve_checked, self._tls)
         answer: Future[tuple[int, bytes]] = Future()
 
         def run() -> None:
             try:
-                answer.set_result(self._send_and_receive(call, message, max_bytes))
+                sent = {"Host": self._host_header, "Connection": "close", **headers}
+                call.request(method, self._path, body, sent)
+                with call.getresponse() as response:
+                    content = response.read(max_bytes) if max_bytes else b""
+                    answer.set_result((response.status, content))
             except Exception as error:  # noqa: BLE001  raised again where the caller waits
                 answer.set_exception(error)
+            finally:
+                call.close()
 
         # In a thread, because nothing else interrupts a resolver that does not answer.
         Thread(target=run, name="fetch", daemon=True).start()
@@ -112,37 +118,6 @@ class SafeHttpClient:
             raise ConnectionError("the answer is not HTTP") from None
         finally:
             call.abort()
-
-    def _send_and_receive(
-        self, call: "_Connection", message: bytes, max_bytes: int
-    ) -> tuple[int, bytes]:
-        tls, connection = self._tls and self._tls(), self._connect(call)
-        with (
-            connection if tls is None else call.start_tls(connection, tls, self._host) as connection
-        ):
-            connection.sendall(message)
-            with _LimitedResponse(connection, max_bytes) as answer:
-                answer.begin()
-                return answer.status, answer.read(max_bytes) if max_bytes else b""
-
-    def _connect(self, call: "_Connection") -> socket.socket:
-        try:
-            return call.connect(self._resolve_checked())
-        except ForbiddenAddress:
-            raise
-        except OSError as error:
-            reason = error.strerror or error
-            raise ConnectionError(
-                f"{self._host} port {self._port} cannot be reached: {reason}"
-            ) from None
-
-    def _request_head(self, method: str, headers: Mapping[str, str], length: int) -> bytes:
-        defaults = {"Host": self._host_header, "Content-Length": f"{length}", "Connection": "close"}
-        lines = [f"{method} {self._path} HTTP/1.1"]
-        lines += [f"{name}: {value}" for name, value in (defaults | dict(headers)).items()]
-        if not all(map(str.isprintable, lines)):
-            raise ValueError("A header must not hold a line's end.")
-        return "\r\n".join((*lines, "", "")).encode("ascii")
 
     def _resolve_checked(self) -> Sequence[tuple[Any, ...]]:
         found = self._resolve(self._host, self._port, type=socket.SOCK_STREAM)
@@ -183,22 +158,51 @@ def _normalize_host(host: str) -> str:
     return host.lower().strip("[]").removesuffix(".")
 
 
-class _Connection:
-    """Connection of one request, which another thread can abort."""
+class _Connection(HTTPConnection):
+    """Connection of one request to a checked address, which another thread can abort."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        seconds: float,
+        resolve: Callable[[], Sequence[tuple[Any, ...]]],
+        tls: Callable[[], ssl.SSLContext] | None,
+    ) -> None:
+        super().__init__(host, port, seconds)
+        self._resolve = resolve
+        self._make_tls = tls
         self._socket: socket.socket | None = None
         self._is_aborted = False
 
-    def connect(self, addresses: Sequence[tuple[Any, ...]]) -> socket.socket:
-        """Connect to the first of these addresses that answers."""
+    def connect(self) -> None:
+        """Connect to the first address that answers; over TLS to a host that proves its name."""
+        tls = self._make_tls and self._make_tls()
+        try:
+            plain = self._connect_plain()
+        except ForbiddenAddress:
+            raise
+        except OSError as error:
+            reason = error.strerror or error
+            raise ConnectionError(
+                f"{self.host} port {self.port} cannot be reached: {reason}"
+            ) from None
+        if tls is None:
+            self.sock = plain
+            return
+        # The handshake comes after the socket is stored, so that a hanging one can be aborted too.
+        encrypted = tls.wrap_socket(plain, server_hostname=self.host, do_handshake_on_connect=False)
+        self._replace_socket(encrypted)
+        self.sock = encrypted
+        encrypted.do_handshake()
+
+    def _connect_plain(self) -> socket.socket:
         problem: OSError = ConnectionError("the name has no address")
-        for family, kind, protocol, _, address in addresses:
+        for family, kind, protocol, _, address in self._resolve():
             connection = socket.socket(family, kind, protocol)
             self._replace_socket(connection)
             try:
-                connection.settimeout(self._seconds)
+                connection.settimeout(self.timeout)
                 connection.connect(address)
             except OSError as error:
                 connection.close()
@@ -206,18 +210,6 @@ class _Connection:
             else:
                 return connection
         raise problem
-
-    def start_tls(self, plain: socket.socket, tls: ssl.SSLContext, host: str) -> ssl.SSLSocket:
-        """Start TLS with a host that proves its name."""
-        # The handshake comes after the socket is stored, so that a hanging one can be aborted too.
-        encrypted = tls.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
-        self._replace_socket(encrypted)
-        try:
-            encrypted.do_handshake()
-        except OSError:
-            encrypted.close()
-            raise
-        return encrypted
 
     def abort(self) -> None:
         """Shut the connection down and wake the thread that reads or writes it."""
@@ -234,34 +226,3 @@ class _Connection:
         if self._is_aborted:
             connection.close()
             raise TimeoutError
-
-
-class _LimitedReader(io.RawIOBase):
-    """Reads at most so many bytes of a socket, then reports its end."""
-
-    def __init__(self, raw: socket.SocketIO, max_bytes: int) -> None:
-        self._raw = raw
-        self._remaining = max_bytes
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int | None:
-        count = self._raw.readinto(memoryview(buffer)[: self._remaining])
-        self._remaining -= count or 0
-        return count
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _LimitedResponse(HTTPResponse):
-    """Response whose head and body are limited in size."""
-
-    def __init__(self, connection: socket.socket, max_bytes: int) -> None:
-        super().__init__(connection)
-        self.fp.close()
-        self.fp = io.BufferedReader(
-            _LimitedReader(connection.makefile("rb", buffering=0), _MAX_HEAD_BYTES + max_bytes)
-        )

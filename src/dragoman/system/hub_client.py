@@ -1,7 +1,6 @@
 """HTTP client for the hub that runs on this machine, with the owner's token."""
 
 import http.client
-import ssl
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -9,29 +8,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from dragoman.core.errors import StoreUnavailable
+from dragoman.core.errors import SettingsError, StoreUnavailable
 from dragoman.system.hub_lock import HubAddress
+from dragoman.system.tls import unverified_context
 from dragoman.text.error_messages import describe_exception
-
-# --- TLS --------------------------------------------------------------------------------------
-
-
-def unverified_context() -> ssl.SSLContext:
-    """TLS without verification: for an address of this machine, found through its own lock file."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
-
-
-def pinned_context(certificate: str) -> ssl.SSLContext:
-    """TLS that accepts this certificate, or one signed by it, whatever the host name."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    context.load_verify_locations(cafile=certificate)
-    return context
-
 
 # --- requests ---------------------------------------------------------------------------------
 
@@ -73,8 +53,17 @@ def get_from_hub(
     hub: HubAddress, path: str, reply_type: type[T], seconds: float = _READ_TIMEOUT_SECONDS
 ) -> T:
     """Get a resource of the hub, decoded; one try, and StoreUnavailable says what failed."""
+    return _ask_hub(hub, "GET", path, reply_type, seconds)
+
+
+def post_to_hub(hub: HubAddress, path: str, reply_type: type[T], seconds: float) -> T:
+    """Post to the hub, without a body; StoreUnavailable says what failed."""
+    return _ask_hub(hub, "POST", path, reply_type, seconds)
+
+
+def _ask_hub(hub: HubAddress, method: str, path: str, reply_type: type[T], seconds: float) -> T:
     try:
-        status, answer = call_hub(hub, "GET", path, seconds)
+        status, answer = call_hub(hub, method, path, seconds)
     except TimeoutError as error:
         raise StoreUnavailable(
             f"the hub at {hub.url} did not answer within {seconds:g} s"
@@ -84,7 +73,10 @@ def get_from_hub(
             f"the hub at {hub.url} cannot be asked ({describe_exception(error)})"
         ) from error
     if status != http.client.OK:
-        raise unexpected_answer(hub.url, status, parse_problem(answer))
+        problem = parse_problem(answer)
+        if problem.code == SettingsError.code:
+            raise SettingsError(problem.detail)
+        raise unexpected_answer(hub.url, status, problem)
     try:
         return msgspec.json.decode(answer, type=reply_type)
     except msgspec.MsgspecError as error:

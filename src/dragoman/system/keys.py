@@ -45,7 +45,6 @@ class LedgerKey:
 
     @property
     def public(self) -> Ed25519PublicKey:
-        """The public key."""
         return self.private.public_key()
 
     @property
@@ -163,15 +162,8 @@ def _public_pem(public: Ed25519PublicKey) -> bytes:
 _MAX_BYTES: Final = 65_536
 
 
-def read_public_key(path: Path) -> str:
-    """Public key as 32 bytes in base64url, from PEM or OpenSSH format."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES)
-    except OSError as error:
-        raise BadKey(
-            f"The file {path} cannot be read: {error.strerror}. {_HOW_TO_MAKE_ONE}"
-        ) from error
+def parse_public_key(data: bytes, path: str) -> str:
+    """Public key as 32 bytes in base64url, from PEM or OpenSSH format, as it stands in a file."""
     load = load_ssh_public_key if data.startswith(b"ssh-") else load_pem_public_key
     try:
         key = load(data)

@@ -47,17 +47,23 @@ class Timeouts(Struct, frozen=True):
 _DEFAULT_TIMEOUTS: Final = Timeouts()
 
 
+class OutputTooLarge(OSError):
+    """A program wrote more output than it may."""
+
+
 def run_program(
     args: Sequence[str],
     stdin: bytes,
     variables: Mapping[str, str],
     folder: Path,
     timeouts: Timeouts = _DEFAULT_TIMEOUTS,
+    max_output_bytes: int = 0,
 ) -> tuple[int, bytes]:
     """Run a program with this input; return its exit code and the end of its output.
 
     OSError when it cannot be started, TimeoutError when it did not end in time, InterruptedError
-    when it was cancelled. Whatever it has started in its process group ends with it.
+    when it was cancelled, OutputTooLarge when it wrote more than `max_output_bytes` (0: it may, and
+    the rest is dropped). Whatever it has started in its process group ends with it.
     """
     # Files and no pipes, so that neither side ever waits for the other.
     with TemporaryFile() as data, TemporaryFile() as output:
@@ -73,16 +79,21 @@ def run_program(
             start_new_session=True,
         )
         try:
-            code = _wait_for(program, timeouts)
+            code = _wait_for(program, timeouts, output, max_output_bytes)
         finally:
             _terminate_group(program, timeouts.grace_seconds)
-        output.seek(max(0, output.seek(0, os.SEEK_END) - _MAX_OUTPUT_BYTES))
+        kept_bytes = max_output_bytes or _MAX_OUTPUT_BYTES
+        output.seek(max(0, output.seek(0, os.SEEK_END) - kept_bytes))
         return code, output.read()
 
 
-def _wait_for(program: ChildProcess, timeouts: Timeouts) -> int:
+def _wait_for(
+    program: ChildProcess, timeouts: Timeouts, output: IO[bytes], max_output_bytes: int
+) -> int:
     deadline = time.monotonic() + timeouts.timeout_seconds
     while True:
+        if max_output_bytes and os.fstat(output.fileno()).st_size > max_output_bytes:
+            raise OutputTooLarge(f"it wrote more than {max_output_bytes} bytes of output")
         if timeouts.is_over():
             raise InterruptedError("it was stopped early: its caller no longer waits for it")
         remaining = deadline - time.monotonic()
@@ -460,6 +471,10 @@ class PidFiles:
     def remove(self, session: str) -> None:
         """Remove the file of a session of which no process is left."""
         (self._folder / f"{session}{_SUFFIX}").unlink(missing_ok=True)
+
+    def has(self, session: str) -> bool:
+        """True while something of the program of this session may be left."""
+        return (self._folder / f"{session}{_SUFFIX}").exists()
 
     def kill_leftovers(self) -> frozenset[str]:
         """Kill processes that an earlier hub has left running; return their sessions.

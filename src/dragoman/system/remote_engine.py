@@ -26,9 +26,9 @@ from dragoman.engine.forwarding import (
 from dragoman.engine.group_commit import Engine, OnLeaseChange
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.request import Committed, Outcome, Reply, Request
+from dragoman.system.clock import new_id
 from dragoman.system.hub_client import call_hub, parse_problem, unexpected_answer
 from dragoman.system.hub_lock import HubAddress
-from dragoman.system.ids import new_id
 from dragoman.system.safe_fs import BadKey
 
 _TIMEOUT_SECONDS: Final = 30.0

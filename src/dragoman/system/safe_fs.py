@@ -23,7 +23,7 @@ from typing import IO, Final, Literal
 
 from msgspec import Struct
 
-from dragoman.core.errors import DragomanError, StoreUnavailable
+from dragoman.core.errors import DragomanError
 
 # --- regular files ----------------------------------------------------------------------------
 
@@ -547,55 +547,6 @@ def split_path(path: str) -> tuple[str, ...]:
     return parts
 
 
-# --- locks ------------------------------------------------------------------------------------
-
-_LOCK_FLAGS: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-_CANNOT_CREATE: Final = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)
-
-
-def open_lock(name: str, folder: int, *, reads_only: bool = False) -> int | None:
-    """Open a lock file; None when it never existed and cannot be created.
-
-    Writers need it all the same, unless the file system is read-only. Readers go on without a lock,
-    and check afterwards that no writer has begun.
-    """
-    try:
-        return os.open(name, _LOCK_FLAGS | os.O_RDWR | os.O_CREAT, 0o640, dir_fd=folder)
-    except OSError as error:
-        if error.errno not in _CANNOT_CREATE:
-            raise
-        refused = error
-    try:
-        # A file opened read-only can be locked as well.
-        return os.open(name, _LOCK_FLAGS | os.O_RDONLY, dir_fd=folder)
-    except FileNotFoundError:
-        if reads_only or refused.errno == errno.EROFS:
-            return None
-        raise refused from None
-
-
-@contextmanager
-def hold_flock(descriptor: int | None) -> Generator[None]:
-    """Hold the lock of an open file, waiting for it; None means that there is no lock."""
-    if descriptor is None:
-        yield
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def changed_while_read(path: str) -> StoreUnavailable:
-    """Error: a writer began while this was read without a lock."""
-    return StoreUnavailable(
-        f"a writer started (it made {path}) during a read that had no lock; what was read may be "
-        "inconsistent and is not used. Try again"
-    )
-
-
 # --- files ------------------------------------------------------------------------------------
 
 _FILE_FLAGS: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -810,7 +761,6 @@ class SafeDisk:
         return is_removed
 
     def remove_folder(self, path: str) -> bool:
-        """Remove a folder; False when it is not empty."""
         try:
             with self._walk.parent(path) as (folder, name):
                 os.rmdir(name, dir_fd=folder)
@@ -904,22 +854,13 @@ class SafeDisk:
     def lock_nested(self, path: str) -> Generator[None]:
         """Hold a lock for a moment within a longer operation: cached folders stay open."""
         with self._walk.parent(path) as (folder, name):
-            descriptor = open_lock(name, folder)
-        with hold_flock(descriptor):
-            yield
-
-    @contextmanager
-    def lock_to_read(self, path: str) -> Generator[None]:
-        """Like `lock`, for readers: on a read-only disk it goes without a lock file."""
-        with self._walk.parent(path) as (folder, name):
-            descriptor = open_lock(name, folder, reads_only=True)
+            flags = _FILE_FLAGS | os.O_RDWR | os.O_CREAT
+            descriptor = os.open(name, flags, 0o640, dir_fd=folder)
         try:
-            with hold_flock(descriptor):
-                yield
-            if descriptor is None and self.stat(path) is not None:
-                raise changed_while_read(path)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
         finally:
-            self.close()
+            os.close(descriptor)
 
     @contextmanager
     def _open_regular(self, path: str, flags: int) -> Generator[int | None]:

@@ -31,16 +31,17 @@ def load_or_create_hub_id(data: Path, new_id: Callable[[], str]) -> str:
 
 
 class OutboxFiles:
-    """`notify.cursor`, `notify.failed.jsonl` and `notify.lock` in the data directory.
+    """`notify.cursor`, `notify.failed.jsonl` and `notify.lock` in the data directory, or others
+    that begin with another word.
 
     None of them may be a link: agents write beside them, and a link would lead out of the
     directory.
     """
 
-    def __init__(self, data: Path) -> None:
-        self._cursor = data / "notify.cursor"
-        self._failed = data / "notify.failed.jsonl"
-        self._lock = data / "notify.lock"
+    def __init__(self, data: Path, prefix: str = "notify") -> None:
+        self._cursor = data / f"{prefix}.cursor"
+        self._failed = data / f"{prefix}.failed.jsonl"
+        self._lock = data / f"{prefix}.lock"
 
     @contextmanager
     def try_lock(self) -> Generator[bool]:
@@ -72,11 +73,10 @@ class OutboxFiles:
         )
 
     def record_failed(self, line: bytes) -> None:
-        """Record a notice that could not be delivered."""
         append_line(self._failed, line, follow_links=False)
 
     def read_failed(self) -> list[bytes]:
-        """All recorded notices that could not be delivered."""
+        """All recorded notifications that could not be delivered."""
         return _read_without_links(self._failed).splitlines()
 
 
@@ -86,6 +86,24 @@ def _read_without_links(path: Path) -> bytes:
         return read_regular(path, follow_links=False)
     except FileNotFoundError:
         return b""
+
+
+# --- deliverer --------------------------------------------------------------------------------
+
+
+class DeliveryCursor:
+    """`deliveries.cursor` in the data directory: how far the deliverer has come."""
+
+    def __init__(self, data: Path) -> None:
+        self._path = data / "deliveries.cursor"
+
+    def load(self) -> bytes:
+        """Saved cursor; empty before the first time."""
+        return _read_without_links(self._path)
+
+    def save(self, data: bytes) -> None:
+        """Save the cursor, durably."""
+        write_atomically(self._path, data)
 
 
 # --- usage of agents --------------------------------------------------------------------------

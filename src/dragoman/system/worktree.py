@@ -62,25 +62,25 @@ def open_worktree(
     if (path / ".git").is_file():
         if not _is_incomplete(path, variables):
             return path
-        _git(repository, variables, "worktree", "remove", "--force", "--force", str(path))
+        run_git(repository, variables, "worktree", "remove", "--force", "--force", str(path))
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _git(repository, variables, "worktree", "prune")
+    run_git(repository, variables, "worktree", "prune")
     # Git does not wait for other writers of the configuration.
     with _BRANCH_LOCK:
         branch_name = _ensure_branch(repository, branch, variables)
     timeouts = replace(_TIMEOUTS, is_over=is_over)
-    _git(repository, variables, "worktree", "add", str(path), branch_name, timeouts=timeouts)
+    run_git(repository, variables, "worktree", "add", str(path), branch_name, timeouts=timeouts)
     return path
 
 
 def _find_path(repository: Path, path: Path, variables: Mapping[str, str]) -> Path:
     """Path where this repository has the worktree, or can have it: an agent of another repository
     may have worked on the task before, and the data directory may have been moved."""
-    common_dir = repository / _git(repository, variables, *_COMMON_DIR_ARGS)
+    common_dir = repository / run_git(repository, variables, *_COMMON_DIR_ARGS)
     for candidate in map(Path, _candidate_names(str(path))):
         if not (candidate / ".git").is_file():
             return candidate
-        code, found = _try_git(candidate, variables, *_COMMON_DIR_ARGS)
+        code, found = try_git(candidate, variables, *_COMMON_DIR_ARGS)
         if not code and (candidate / found).resolve() == common_dir.resolve():
             return candidate
     raise OSError(f"there are too many worktrees {path}-N: remove some of them")
@@ -89,7 +89,7 @@ def _find_path(repository: Path, path: Path, variables: Mapping[str, str]) -> Pa
 def _is_incomplete(path: Path, variables: Mapping[str, str]) -> bool:
     """True when git was killed during the checkout: it writes the index last. Without an index git
     takes all missing files for deleted, and the next commit would delete them."""
-    code, index = _try_git(path, variables, "rev-parse", "--git-path", "index")
+    code, index = try_git(path, variables, "rev-parse", "--git-path", "index")
     return not code and not (path / index).exists()
 
 
@@ -99,11 +99,11 @@ def _ensure_branch(repository: Path, branch: Branch, variables: Mapping[str, str
     checked_out, base = _checked_out_branches(repository, variables), branch.base
     for name in _candidate_names(branch.name):
         mark = f"branch.{name}.{_HUB_CONFIG_KEY}"
-        if _try_git(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{name}")[0]:
-            _git(repository, variables, "branch", "--", name, base or "HEAD")
-            _git(repository, variables, "config", "--local", mark, branch.hub)
+        if try_git(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{name}")[0]:
+            run_git(repository, variables, "branch", "--", name, base or "HEAD")
+            run_git(repository, variables, "config", "--local", mark, branch.hub)
             return name
-        if _try_git(repository, variables, "config", "--local", "--get", mark) == (0, branch.hub):
+        if try_git(repository, variables, "config", "--local", "--get", mark) == (0, branch.hub):
             if name not in checked_out:
                 return name
             base = name
@@ -112,7 +112,7 @@ def _ensure_branch(repository: Path, branch: Branch, variables: Mapping[str, str
 
 def _checked_out_branches(repository: Path, variables: Mapping[str, str]) -> frozenset[str]:
     """Branches that some worktree has checked out, which git does not check out twice."""
-    _, listed = _try_git(repository, variables, "worktree", "list", "--porcelain")
+    _, listed = try_git(repository, variables, "worktree", "list", "--porcelain")
     prefix = "branch refs/heads/"
     return frozenset(
         line.removeprefix(prefix) for line in listed.splitlines() if line.startswith(prefix)
@@ -129,7 +129,7 @@ def find_commit(repository: Path, commit: str, variables: Mapping[str, str]) -> 
     """Full hash of a commit that an agent has named; empty when the repository has none such."""
     if not _COMMIT.fullmatch(commit):
         return ""
-    code, text = _try_git(
+    code, text = try_git(
         repository, variables, "rev-parse", "--verify", "-q", f"{commit}^{{commit}}"
     )
     return "" if code else text
@@ -145,11 +145,33 @@ def fast_forward(
 
     `wrap` has git work where its agent does: git follows links that an agent has made there.
     """
-    code, _ = _try_git(worktree, variables, "merge-base", "--is-ancestor", commit, "HEAD")
+    code, _ = try_git(worktree, variables, "merge-base", "--is-ancestor", commit, "HEAD")
     if code:
         merge = ("merge", "--ff-only", "-q", commit)
-        code, _ = _try_git(worktree, variables, *merge, wrap=wrap)
+        code, _ = try_git(worktree, variables, *merge, wrap=wrap)
     return not code
+
+
+def find_worktree(repository: Path, path: Path, variables: Mapping[str, str]) -> Path:
+    """Path of the worktree that `open_worktree` has made; OSError when there is none."""
+    found = _find_path(repository, path, variables)
+    if not (found / ".git").is_file():
+        raise OSError(f"there is no worktree {path.name} of {repository}")
+    return found
+
+
+def describe_work(
+    worktree: Path,
+    variables: Mapping[str, str],
+    wrap: Callable[[Sequence[str]], Sequence[str]] = lambda words: words,
+) -> str:
+    """Describe the commit of a worktree and what is changed since, but for files that git does not
+    track."""
+    _, commit = try_git(worktree, variables, "rev-parse", "HEAD", wrap=wrap)
+    status = ("status", "--porcelain", "--untracked-files=no")
+    _, changes = try_git(worktree, variables, *status, wrap=wrap)
+    _, content = try_git(worktree, variables, "diff", "--numstat", "HEAD", wrap=wrap)
+    return f"{commit}\n{changes}\n{content}"
 
 
 class GitFolders(Struct, frozen=True):
@@ -165,11 +187,11 @@ class GitFolders(Struct, frozen=True):
 
 def list_git_folders(repository: Path, worktree: Path, variables: Mapping[str, str]) -> GitFolders:
     """List what a program needs of the repository to commit in its worktree."""
-    common = (repository / _git(repository, variables, *_COMMON_DIR_ARGS)).resolve()
-    own = Path(_git(worktree, variables, "rev-parse", "--absolute-git-dir")).resolve()
+    common = (repository / run_git(repository, variables, *_COMMON_DIR_ARGS)).resolve()
+    own = Path(run_git(worktree, variables, "rev-parse", "--absolute-git-dir")).resolve()
     if own.parent != common / "worktrees":
         raise OSError(f"{worktree} is no worktree of {repository}: remove it (git worktree remove)")
-    branch = _git(worktree, variables, "rev-parse", "--symbolic-full-name", "HEAD")
+    branch = run_git(worktree, variables, "rev-parse", "--symbolic-full-name", "HEAD")
     log, branches = common / "logs" / branch, common / _TASK_BRANCHES
     branches.mkdir(parents=True, exist_ok=True)
     has_log = branch.startswith(f"{_TASK_BRANCHES}/") and log.is_file()
@@ -197,9 +219,9 @@ class Checkout(Struct, frozen=True):
 
 def inspect_checkout(repository: Path, commit_hash: str, variables: Mapping[str, str]) -> Checkout:
     """Find the commit of this hash; BadRepository when it is missing."""
-    with _as_bad_repository(repository):
-        changed = _git(repository, variables, "status", "--porcelain", "--no-renames")
-        shallow = _git(repository, variables, "rev-parse", "--is-shallow-repository") == "true"
+    with as_bad_repository(repository):
+        changed = run_git(repository, variables, "status", "--porcelain", "--no-renames")
+        shallow = run_git(repository, variables, "rev-parse", "--is-shallow-repository") == "true"
         commit = find_commit(repository, commit_hash, variables)
     if commit:
         return Checkout(commit, bool(changed))
@@ -217,27 +239,18 @@ def inspect_checkout(repository: Path, commit_hash: str, variables: Mapping[str,
 
 
 def pick_branch(
-    repository: Path,
-    base_name: str,
-    commit: str,
-    variables: Mapping[str, str],
-    *,
-    is_checked_out_next: bool = False,
+    repository: Path, base_name: str, commit: str, variables: Mapping[str, str]
 ) -> tuple[str, bool]:
     """Name of a branch at this commit, or a free name; and True if that branch exists.
 
-    A branch that has moved on from the commit is left alone: a number is appended to the name. So
-    is one that a worktree has checked out, if this one is to be checked out next.
+    A branch that has moved on from the commit is left alone: a number is appended to the name.
     """
     _check_no_branch_in_the_way(repository, base_name, variables)
-    checked_out = (
-        _checked_out_branches(repository, variables) if is_checked_out_next else frozenset[str]()
-    )
     for name in _candidate_names(base_name):
-        code, head = _try_git(
+        code, head = try_git(
             repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{name}"
         )
-        if code or (head == commit and name not in checked_out):
+        if code or head == commit:
             return name, not code
     raise BadRepository(f"{repository} has too many branches {base_name}-N: remove some of them")
 
@@ -246,7 +259,7 @@ def _check_no_branch_in_the_way(repository: Path, name: str, variables: Mapping[
     """Raise if a parent of the branch name is a branch: git stores branches as files and
     folders."""
     folder = name.rpartition("/")[0]
-    code, _ = _try_git(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{folder}")
+    code, _ = try_git(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{folder}")
     if not code:
         raise BadRepository(
             f"{repository} has a branch {folder}, so that none can be called {name}: rename it "
@@ -256,30 +269,17 @@ def _check_no_branch_in_the_way(repository: Path, name: str, variables: Mapping[
 
 def create_branch(repository: Path, name: str, commit: str, variables: Mapping[str, str]) -> None:
     """Create a branch at a commit, without a checkout."""
-    with _as_bad_repository(repository):
-        _git(repository, variables, "branch", "--no-track", name, commit)
+    with as_bad_repository(repository):
+        run_git(repository, variables, "branch", "--no-track", name, commit)
 
 
 def undo_branch(repository: Path, name: str, commit: str, variables: Mapping[str, str]) -> None:
     """Delete a branch that was just created, unless it has moved on from its commit."""
-    _try_git(repository, variables, "update-ref", "-d", f"refs/heads/{name}", commit)
-
-
-def add_worktree(repository: Path, path: Path, branch: str, variables: Mapping[str, str]) -> None:
-    """Check an existing branch out into a new folder."""
-    if path.exists():
-        raise BadRepository(f"{path} exists already: name a folder that does not")
-    with _as_bad_repository(repository):
-        _git(repository, variables, "worktree", "add", str(path.absolute()), branch)
-
-
-def undo_worktree(repository: Path, path: Path, variables: Mapping[str, str]) -> None:
-    """Remove a worktree that was just created, unless somebody has put something into it."""
-    _try_git(repository, variables, "worktree", "remove", str(path.absolute()))
+    try_git(repository, variables, "update-ref", "-d", f"refs/heads/{name}", commit)
 
 
 @contextmanager
-def _as_bad_repository(repository: Path) -> Generator[None]:
+def as_bad_repository(repository: Path) -> Generator[None]:
     """Convert errors of git to BadRepository."""
     try:
         yield
@@ -295,26 +295,28 @@ def _explain(repository: Path, error: OSError) -> str:
         )
     if isinstance(error, FileNotFoundError):
         return "there is no git on the PATH: install it, or rewind the task alone with --task-only"
-    is_one = not _try_git(repository, {}, "rev-parse", "--git-dir")[0]
+    is_one = not try_git(repository, {}, "rev-parse", "--git-dir")[0]
     return f"{error}" if is_one else f"{error}; is {repository} a git repository?"
 
 
-def _git(
+def run_git(
     repository: Path, variables: Mapping[str, str], *args: str, timeouts: Timeouts = _TIMEOUTS
 ) -> str:
-    code, text = _try_git(repository, variables, *args, timeouts=timeouts)
+    """Run git without hooks, and return its output; OSError if it fails."""
+    code, text = try_git(repository, variables, *args, timeouts=timeouts)
     if code:
         raise OSError(f"git {args[0]} {args[1]} in {repository}: {text.rpartition(chr(10))[2]}")
     return text
 
 
-def _try_git(
+def try_git(
     repository: Path,
     variables: Mapping[str, str],
     *args: str,
     timeouts: Timeouts = _TIMEOUTS,
     wrap: Callable[[Sequence[str]], Sequence[str]] = lambda words: words,
 ) -> tuple[int, str]:
+    """Run git without hooks; its exit code and output."""
     own = {name: value for name, value in variables.items() if name not in _REPOSITORY_VARIABLES}
     environment = {**own, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     words = wrap(("git", *_NO_HOOKS, "-C", str(repository), *args))

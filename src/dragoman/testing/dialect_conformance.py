@@ -26,14 +26,12 @@ from dragoman.core.ids import check_dialect
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.lint import lint_text
-from dragoman.engine.operation import Dialect
-from dragoman.engine.raw_message import RawMessage
+from dragoman.engine.operation import Dialect, RawMessage
 from dragoman.engine.request import Rejected
 from dragoman.engine.router import MessageInput, Router
 from dragoman.engine.store_facts import StoreFacts
 from dragoman.store.memory import MemoryStore
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import ManualClock, SequentialIds
 from dragoman.testing.hand_hub import START
 
 AGENTS: Mapping[str, Role] = {"ada": "agent", "bob": "agent", "olga": "orchestrator"}

@@ -33,8 +33,7 @@ from dragoman.protocols import ccos
 from dragoman.services.timers import time_driven_services
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import ManualClock, SequentialIds
 
 # --- CCOS requests, dispatched synchronously --------------------------------------------------
 

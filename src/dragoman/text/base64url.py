@@ -5,7 +5,6 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 
 def encode_base64url(data: bytes) -> str:
-    """Encode bytes."""
     return urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 

@@ -41,6 +41,40 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near}?" if near else ""
 
 
+def suggest_given_name(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` for a name that people give to tasks and agents, which is often short or
+    numbered; empty when none of the known ones was meant."""
+    others = list(known)
+    slips = [one for one in others if is_one_edit(name, one)]
+    near = slips or [one for one in others if _mask_numbers(one) != _mask_numbers(name)]
+    found = get_close_matches(name[:_MAX_COMPARED], near, n=1, cutoff=_GIVEN_NAME_CUTOFF)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+_GIVEN_NAME_CUTOFF: Final = 0.75
+"""Least similarity of two names: below it `coder` would be near to `owner`."""
+
+
+def is_one_edit(name: str, other: str) -> bool:
+    """True if one character was left out, added, replaced, or swapped with the next one."""
+    if abs(len(name) - len(other)) > 1:
+        return False
+    pairs = enumerate(zip(name, other, strict=False))
+    start = next((at for at, (one, two) in pairs if one != two), min(len(name), len(other)))
+    left, right = name[start:], other[start:]
+    return (
+        left[1:] == right[1:]
+        or left[1:] == right
+        or left == right[1:]
+        or (left[1:2] + left[:1] + left[2:] == right)
+    )
+
+
+def _mask_numbers(name: str) -> str:
+    """Name without its numbers: names that differ in those alone were hardly mistyped."""
+    return re.sub("[0-9]+", "0", name)
+
+
 def suggest_or_list(name: str, known: Iterable[str]) -> str:
     """`; did you mean …?` for an unknown name; when none comes near, `; known: …` and all of
     them."""
@@ -204,7 +238,6 @@ def shape_fault(error: Exception, shape: Any, *, is_text: bool = False) -> Shape
 
 
 def describe_type(value: object) -> str:
-    """Describe the type of a value."""
     name = type(value).__name__
     return _GIVEN_TYPE_WORDS.get(_JSON_TYPE_NAMES.get(name, name), f"a {name}")
 
@@ -221,7 +254,6 @@ def unknown_field_message(name: str, known: Iterable[str]) -> str:
 
 
 def choice_message(value: str, choices: Iterable[str]) -> str:
-    """Message for a value that is none of the choices."""
     shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
     known = list(choices)
     if len(known) == 1:

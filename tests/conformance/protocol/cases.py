@@ -89,6 +89,7 @@ CASES: dict[str, tuple[Call | Do, ...]] = {
             "bob", "handoff.rejected", 4, "ada", taskId=_aof_id(4), accepted=False, reason="no time"
         ),
         _aof("ada", "completion.report", 2, **_REPORT),
+        _call("bob", "aof_inbox"),
     ),
     "agentmail": (
         _call("ada", "mail.send", to=["bob"], subject="Lunch", body_md="At noon?", id="m-1"),
@@ -129,12 +130,14 @@ CASES: dict[str, tuple[Call | Do, ...]] = {
         _call("bob", "ccos.why", intent_id="i-1"),
         _call("olga", "ccos.request", intent_id="i-2", agent_id="ada", goal="Translate it"),
         _call("olga", "ccos.cancel", intent_id="i-2"),
+        _call("bob", "ccos.inbox"),
     ),
     "saop": (
         Call("olga", "saop.turn", turn()),
         Call("olga", "saop.event", event(1, thought("hm"))),
         _call("ada", "saop.turns", task_id="task-abc-123"),
         _call("ada", "saop.events", task_id="task-abc-123"),
+        _call("bob", "saop.inbox"),
     ),
 }
 """Dialect -> steps that call each of its operations."""

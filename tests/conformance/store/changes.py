@@ -3,8 +3,7 @@
 from dragoman.core.attempt_state import Lease
 from dragoman.engine.ports import Changes, NewEntry, Store, StreamRow, Transaction
 from dragoman.ledger.entry import GENESIS, Entry, link_hash
-from dragoman.ledger.indexes import IndexRow
-from dragoman.ledger.stream_state import FOLD_VERSION
+from dragoman.ledger.stream_state import FOLD_VERSION, IndexRow
 
 Shown = tuple[
     int,
@@ -36,7 +35,7 @@ def make_lease(
     holder: str = "alice", fence: int = 1, session: str = "", expires_at: int = 9
 ) -> Lease:
     """Make a lease in which every number differs."""
-    return Lease(holder, fence, 5, 4, expires_at, session, 3)
+    return Lease(holder, fence, 5, 4, expires_at, session, 3, 2, 6, 1)
 
 
 def write(store: Store, changes: Changes) -> None:

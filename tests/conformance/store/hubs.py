@@ -8,8 +8,7 @@ from dragoman.core.read import Receipt
 from dragoman.engine.group_commit import Engine, Failpoint
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Outcome, Request, committed_or_raise
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import ManualClock, new_id
 
 NOW = 1_770_647_400_000
 """2026-02-09T14:30:00.000Z."""

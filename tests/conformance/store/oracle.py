@@ -30,6 +30,7 @@ def compare(found: Store, oracle: Store, agents: Sequence[str], now: int) -> Non
     """Compare every reader of both stores, with several page sizes."""
     assert found.head() == oracle.head()
     assert found.status_counts() == oracle.status_counts()
+    assert found.queue_counts() == oracle.queue_counts()
     for read in _readers(agents, now):
         assert read(found) == read(oracle)
 

@@ -10,7 +10,7 @@ from dragoman.engine.ports import Store
 from dragoman.store.memory import MemoryStore
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from tests.servers import empty_schema, new_schema
 
 

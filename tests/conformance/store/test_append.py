@@ -11,7 +11,7 @@ from dragoman.engine.ports import (
     StreamRow,
     Transaction,
 )
-from dragoman.ledger.indexes import IndexRow
+from dragoman.ledger.stream_state import IndexRow
 from tests.conformance.store.changes import (
     EMPTY,
     begin_stream,

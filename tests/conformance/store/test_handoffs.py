@@ -21,7 +21,7 @@ from dragoman.core.task_state import AdoptTask, CreateTask
 from dragoman.engine.ports import Changes, Store
 from dragoman.engine.queries.entries import stream_state
 from dragoman.engine.request import Committed, Outcome
-from dragoman.ledger.indexes import HandoffRow, handoff_row
+from dragoman.ledger.stream_state import HandoffRow, handoff_row
 from tests.conformance.store.changes import write
 from tests.conformance.store.hubs import ALICE, ANN, BOB, Hub, Hubs, no_failure
 from tests.conformance.store.storages import Storage

@@ -18,8 +18,7 @@ from dragoman.engine.ports import Changes, NewEntry, NewLogRow, Store, StreamRow
 from dragoman.engine.queries.traces import trace_page
 from dragoman.engine.request import committed_or_raise
 from dragoman.ledger.entry import GENESIS
-from dragoman.ledger.indexes import LogRow
-from dragoman.ledger.stream_state import FOLD_VERSION
+from dragoman.ledger.stream_state import FOLD_VERSION, LogRow
 from dragoman.store.postgres.connect import connect, parse_url
 from dragoman.store.sqlite.apsw_types import open_database
 from tests.conformance.store.conftest import OpenStore
@@ -119,6 +118,13 @@ def test_views_have_the_columns_of_the_seed(database: Storage) -> None:
     assert rows(database, "SELECT id, status, head_hash FROM tasks") == [
         ("one", "in-progress", "f" * 40)
     ]
+    hubs.close()
+
+
+def test_task_without_a_commit_has_no_head_hash(database: Storage) -> None:
+    hubs = Hubs(database.open)
+    hubs.new().do(DEVELOPER, turn(3))
+    assert rows(database, "SELECT id, head_hash FROM tasks") == [("one", None)]
     hubs.close()
 
 

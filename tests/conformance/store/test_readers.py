@@ -8,8 +8,7 @@ from dragoman.engine.ports import IntegrityReport, Store
 from dragoman.engine.request import Outcome
 from dragoman.ledger.entry import GENESIS, link_hash
 from dragoman.store.memory import MemoryStore
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import ManualClock, SequentialIds
 from tests.conformance.store.changes import begin_stream
 from tests.conformance.store.hubs import NOW, Hub
 from tests.conformance.store.oracle import compare

@@ -84,7 +84,7 @@ def _update(by: str, task: str, to: Status) -> Action:
         UpdateTask(task, to, notes="finished"),
         f"task move {task} {to} --reason finished",
         (f"/v1/tasks/{task}/update", {"to": to, "notes": "finished"}),
-        ("update", {"task": task, "status": to, "notes": "finished"}),
+        ("update", {"task": task, "status": to, "progress": "finished"}),
     )
 
 

@@ -24,7 +24,7 @@ from dragoman.engine.queries.tasks import TaskFilter, find_task, page_of_tasks
 from dragoman.engine.request import Rejected
 from dragoman.engine.schemas.tasks import encode, entry_resource, task_detail, task_summary
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from tests.surfaces.cli.console import Console
 from tests.surfaces.http.hub_server import START, HubServer, serving
 from tests.surfaces.mcp.clients import open_client
@@ -178,6 +178,8 @@ class CommandLine:
         if result.code:
             return result
         assert result.answer.pop("ok") is True
+        for name in _SHOWN_BY_THE_COMMAND_LINE if verb == "show" else ():
+            result.answer.pop(name)
         return StepResult("", _entries(result.answer["entries"])) if query.history else result
 
     def _write_summary(self, arguments: Mapping[str, Any]) -> None:
@@ -269,8 +271,14 @@ class McpServer:
 
 async def _call_tool(client: Client, tool: str, arguments: Mapping[str, Any]) -> StepResult:
     got = await client.call_tool(tool, dict(arguments))
-    answer = got.structured_content
-    return _refusal(answer) if got.is_error else StepResult("", _without_generated_values(answer))
+    answer = dict(got.structured_content or {})
+    if got.is_error:
+        return _refusal(answer)
+    # Steps without a tool are taken beside the client, which is told of leases that ended there.
+    told = [one for one in answer.pop("warnings", ()) if not one.startswith("lease_lost: ")]
+    if told:
+        answer["warnings"] = told
+    return StepResult("", _without_generated_values(answer))
 
 
 @contextmanager
@@ -300,6 +308,8 @@ def _actor(name: str) -> Actor:
 # Differences that are allowed
 
 _REGISTRATION_EVENTS = frozenset({"agent.registered", "token.issued"})
+_SHOWN_BY_THE_COMMAND_LINE = frozenset({"intent", "intentState", "letters", "turns"})
+"""Fields that `task show` adds of other resources."""
 _PROBLEM_FIELDS = frozenset({"ok", "type", "title", "status", "code", "detail", "path"})
 _SURFACE_FIELDS = frozenset({"position", "via", "cause", "hash"})
 _COMPARED_FIELDS = ("stream", "version", "event", "v", "actor", "at", "body")

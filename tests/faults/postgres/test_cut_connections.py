@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from dragoman.core.task_state import CreateTask
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import ManualClock, new_id
 from tests.conformance.store.hubs import ANN, NOW, Hub
 from tests.conftest import LONG_RUN
 from tests.faults.postgres.proxy import plan_cuts, proxy_url, run_proxy

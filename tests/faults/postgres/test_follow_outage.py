@@ -19,7 +19,6 @@ from tests.surfaces.cli.console import Console
             ("mail", "inbox", "--as", "bob", "--watch"),
             ("mail", "send", "--to", "bob", "--subject", "told", "--body", "x"),
         ),
-        (("wave", "watch", "w1"), ("task", "claim", "a", "--agent", "told")),
     ],
 )
 def test_follow_continues_after_server_outage(
@@ -32,7 +31,6 @@ def test_follow_continues_after_server_outage(
     dragoman = Console(tmp_path / "hub")
     dragoman.ask("init", "--store", url)
     dragoman.make("One", "--id", "T-1")
-    dragoman.ask("wave", "start", "a", "--parallel", "1", "--id", "w1")
     steps = [server.kill, lambda: None, server.start, lambda: dragoman.ask(*change)]
 
     def wait() -> bool:

@@ -16,8 +16,7 @@ from dragoman.engine.hub import Hub as WholeHub
 from dragoman.services.timers import LeaseExpiry
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import ManualClock, new_id
 from tests.conformance.store.hubs import ANN, NOW, Hub
 from tests.conformance.store.threads import TIMEOUT_S, start_thread
 from tests.faults.postgres.mutants import Mutant

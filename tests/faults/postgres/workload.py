@@ -19,8 +19,7 @@ from dragoman.engine.queries.entries import all_entries
 from dragoman.engine.request import Committed, Outcome, Request
 from dragoman.engine.verify import check_ledger, check_stored_states
 from dragoman.ledger.entry import read_line
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import ManualClock, new_id
 from tests.conformance.store.hubs import ANN, NOW, SECRET, Hub
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from dragoman.files.artifacts import FileArtifactStore
 from dragoman.ledger.stream_state import encode_state
 from dragoman.protocols import acp
 from dragoman.services.workq import HubWorkq
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import SequentialIds
 from dragoman.system.safe_fs import SafeDisk
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, Lab
 

@@ -17,7 +17,7 @@ from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Accepted, Rejected, Reply
 from dragoman.engine.router import Router
 from dragoman.engine.store_facts import StoreFacts
-from dragoman.notify.notice import NoticeBuilder
+from dragoman.notify.notification import NotificationBuilder
 from dragoman.protocols import agentmail, aof
 from dragoman.protocols.aof.render import render_lines
 from dragoman.services.notifier import Notifier
@@ -105,7 +105,7 @@ class MailHub:
         dialects = (aof.dialect(), agentmail.dialect(self.choices))
         self.router = Router(self.lab.hub, dialects, facts)
         disk = Disk(self.lab.clock.now)
-        notifier = Notifier(self.lab.hub, disk, NoticeBuilder(self.lab.store, ()), (), float)
+        notifier = Notifier(self.lab.hub, disk, NotificationBuilder(self.lab.store, ()), (), float)
         self.services = build_services(
             disk, notifier, self.lab.hub, self.router, settings or Settings()
         )

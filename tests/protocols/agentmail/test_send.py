@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from dragoman.core.actor import Actor
 from dragoman.core.mail import PostMail
 from dragoman.core.task_state import CreateTask
-from dragoman.engine.operation import Fault, Plan
-from dragoman.engine.raw_message import RawMessage
+from dragoman.engine.operation import Fault, Plan, RawMessage
 from dragoman.engine.request import Accepted, Rejected
 from dragoman.engine.router import make_plan, needs_io
 from dragoman.engine.store_facts import StoreFacts

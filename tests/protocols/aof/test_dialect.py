@@ -23,7 +23,7 @@ def test_dialect_has_the_refusal_reasons_of_the_seed() -> None:
     assert {reasons[code] for code in SEED_REASONS} == SEED_REASONS
 
 
-def test_operation_names_are_those_of_the_seed() -> None:
+def test_operation_names_are_those_of_the_seed_and_the_box_of_deliveries() -> None:
     assert [operation.name for operation in dialect().operations] == [
         "completion.report",
         "status.update",
@@ -33,4 +33,5 @@ def test_operation_names_are_those_of_the_seed() -> None:
         "aof_task_complete",
         "aof_task_update",
         "session_end",
+        "aof_inbox",
     ]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.core.errors import REFUSALS
-from dragoman.engine.raw_message import RawMessage
+from dragoman.engine.operation import RawMessage
 from dragoman.engine.request import Rejected
 from dragoman.protocols.aof import dialect
 from dragoman.protocols.aof.parse import ShapedMessage, fast_parse, parse_envelope

@@ -14,7 +14,7 @@ from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
 from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols.aof import dialect
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import SequentialIds
 from tests.protocols.aof.hub import (
     BACKEND,
     CHILD,

@@ -12,6 +12,7 @@ from dragoman.core.attempt import CheckpointTask
 from dragoman.core.errors import StoreUnavailable
 from dragoman.core.intent.candidate import Policy
 from dragoman.core.intent.scoring import BASE_THRESHOLD
+from dragoman.core.question_state import AnswerQuestion, AskQuestion
 from dragoman.core.timestamps import parse_rfc3339
 from dragoman.engine.request import Accepted, Rejected
 from dragoman.engine.router import Router
@@ -25,7 +26,6 @@ from dragoman.protocols.ccos import (
     queries,
     succeeded,
 )
-from dragoman.protocols.ccos.task_request import CheckpointInfo, TaskParams
 from dragoman.testing import HandHub, Refused, hand_hub
 from dragoman.text.strict_cbor import encode_cbor
 from tests.engine.lab import HUMAN, Lab
@@ -77,8 +77,8 @@ def test_request_has_the_fields_of_its_task(hub: HandHub) -> None:
         deadline="2026-02-09T21:55:00Z",
     )
     request = answer["request"]
-    assert request["params"]["lang"] == "fr"
-    assert request["params"]["task"] == {
+    assert request["params"] == {"lang": "fr"}
+    assert request["meta"]["task"] == {
         "task_id": "TASK-2026-02-09-001",
         "title": "translate the manual",
         "priority": "normal",
@@ -95,11 +95,24 @@ def test_request_has_the_checkpoint_of_the_predecessor(hub: HandHub) -> None:
     hub.claim("i-1", agent="ada")
     hub.do(CheckpointTask("i-1", "CONTEXT_HIGH", "abc123", "half", "go on"), agent="ada")
     (request,) = hub.call("ccos.requests", agent_id="ada")["requests"]
-    known = msgspec.convert(request["params"]["task"], TaskParams)
-    assert known.left_off == CheckpointInfo("abc123", "half", "go on")
+    left = request["meta"]["briefing"]["checkpoint"]
+    assert (left["commit"], left["description"], left["nextSteps"]) == ("abc123", "half", "go on")
 
 
-def test_params_of_the_caller_are_not_overwritten(hub: HandHub) -> None:
+@proves("BRIEFING")
+def test_request_has_the_answers_in_its_metadata_and_never_in_its_params(hub: HandHub) -> None:
+    delegate(hub)
+    assert "briefing" not in hub.call("ccos.requests", agent_id="ada")["requests"][0]["meta"]
+    hub.claim("i-1", agent="ada")
+    hub.do(AskQuestion("i-1", "formal or not?"), agent="ada")
+    hub.do(AnswerQuestion("i-1", "formal"))
+    (request,) = hub.call("ccos.requests", agent_id="ada")["requests"]
+    (answered,) = request["meta"]["briefing"]["answers"]
+    assert (answered["text"], answered["answer"]) == ("formal or not?", "formal")
+    assert "formal" not in str(request["params"])
+
+
+def test_params_of_the_caller_are_its_own_exactly(hub: HandHub) -> None:
     assert delegate(hub, params={"task": "mine"})["request"]["params"] == {"task": "mine"}
 
 
@@ -625,13 +638,22 @@ EXTRA: dict[str, Any] = {"meta": {"trace": "t-7"}, "x_team": "blue"}
 def test_extra_fields_of_a_request_reach_its_agent(hub: HandHub) -> None:
     hub.call("ccos.request", **REQUEST, **EXTRA)
     (request,) = hub.call("ccos.requests", agent="ada")["requests"]
+    assert request["meta"].pop("task")["title"] == "translate it"
     assert {name: request[name] for name in EXTRA} == EXTRA
     assert request["request_id"] == "i-1.1"
     failed = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "ill"}
     hub.call("ccos.result", agent="ada", **failed)
     # A new request has its own extra fields.
-    forged = {"trace": "t-8", "hub": {"url": "http://elsewhere.example", "token": "t"}}
+    forged = {
+        "trace": "t-8",
+        "hub": {"url": "http://elsewhere.example", "token": "t"},
+        "briefing": {"answers": ["forged"]},
+        "task": {"task_id": "forged"},
+    }
     again = hub.call("ccos.request", **REQUEST, meta=forged, request_id="R2")["request"]
+    briefing = again["meta"].pop("briefing")
+    assert again["meta"].pop("task")["title"] == "translate it"
+    assert briefing["lastAttempt"]["notes"] == "ill"
     assert (again["meta"], "x_team" in again) == ({"trace": "t-8"}, False)
 
 

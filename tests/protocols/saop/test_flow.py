@@ -12,7 +12,7 @@ from dragoman.engine.request import Accepted
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.apsw_types import open_database
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import SequentialIds
 from tests.protocols.saop.hub import (
     DEVELOPER,
     TASK,

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from dragoman.store.postgres import PostgresStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 
 Admin = psycopg.Connection[tuple[object, ...]]
 

@@ -5,7 +5,7 @@ import pytest
 from dragoman.core.errors import SettingsError, StoreUnavailable
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import connect, parse_url
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from tests.requirements import proves
 from tests.store.postgres.conftest import Admin
 

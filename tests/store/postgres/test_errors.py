@@ -17,8 +17,7 @@ from dragoman.engine.ports import Changes, IdempotencyRecord, Transaction
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.connect import parse_url
 from dragoman.store.postgres.store import MAX_READERS
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import ManualClock, new_id
 from tests.conformance.store.changes import begin_stream, write
 from tests.conformance.store.hubs import ANN, NOW, Hub
 from tests.conformance.store.threads import TIMEOUT_S, run_concurrently, start_thread

@@ -17,8 +17,7 @@ from dragoman.engine.batch_reads import BatchReads, StreamCache
 from dragoman.engine.ports import Changes, StreamRow, Transaction
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.transaction import NUMBERS_PER_RESERVATION, PostgresTransaction
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import new_id
+from dragoman.system.clock import ManualClock, new_id
 from dragoman.text.search_terms import SearchTerm
 from tests.conformance.store.changes import begin_stream, make_entry, make_row
 from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, Hub

@@ -8,7 +8,7 @@ import pytest
 from dragoman.core.errors import StoreCorrupt, StoreUnavailable
 from dragoman.store.postgres import PostgresStore, migrate
 from dragoman.store.postgres.migrate import MIGRATIONS
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from tests.conformance.store.changes import begin_stream
 from tests.conformance.store.threads import run_concurrently
 from tests.requirements import proves

@@ -13,7 +13,7 @@ from dragoman.core.errors import StoreLost, StoreUnavailable
 from dragoman.engine.ports import Transaction
 from dragoman.store.postgres import PostgresStore, migrate
 from dragoman.store.postgres.migrate import MIGRATIONS
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from tests.conformance.store.changes import begin_stream
 from tests.requirements import proves
 from tests.store.postgres.conftest import Admin

@@ -227,3 +227,11 @@ def test_every_sqlite_error_is_mapped_and_names_the_file(kind: type[apsw.Error])
         assert isinstance(error, StoreError)
         assert error.code in FAULTS
         assert str(path) in error.detail
+
+
+@proves("STORE-READ-ONLY")
+def test_missing_room_for_the_shm_file_is_a_full_disk() -> None:
+    class NoRoomForIndexError(apsw.IOError):
+        extendedresult = apsw.SQLITE_IOERR_SHMSIZE
+
+    assert "the disk is full" in store_error(NoRoomForIndexError(), Path("hub.db")).detail

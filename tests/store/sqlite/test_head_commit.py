@@ -6,8 +6,7 @@ from dragoman.core.task_state import CreateTask, MoveTask, TaskTransitioned
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.queries.entries import all_entries, decode_event
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds
+from dragoman.system.clock import ManualClock, SequentialIds
 from tests.engine.lab import HUMAN, START
 from tests.requirements import proves
 from tests.store.sqlite.files import connect, open_store

@@ -1,36 +1,36 @@
 """Opening: new files, our files, and everything else."""
 
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 
 import apsw
 import pytest
 
 from dragoman.core.errors import DragomanError, StoreCorrupt, StoreUnavailable
-from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite import connect as connect_module
 from dragoman.store.sqlite.connect import check_sqlite_version
 from dragoman.store.sqlite.migrate import APPLICATION_ID
-from dragoman.store.sqlite.read_only import open_readers_read_only
 from tests.conformance.store.changes import EMPTY, begin_stream, everything
 from tests.requirements import proves
 from tests.store.sqlite.files import (
     PAGE,
+    add_streams,
     connect,
     create_filled,
     files_in,
-    ledger_id,
     open_store,
     overwrite,
     root_page,
 )
 from tests.system.child_processes import child, next_line, resume
+from tests.system.full_disk import full_disk
 
 OPENER = """
 import sys
 from pathlib import Path
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 print("there", flush=True)
 sys.stdin.readline()
 store = SqliteStore.open(Path(sys.argv[1]), new_id)
@@ -43,7 +43,6 @@ import os
 import sys
 from pathlib import Path
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.ports import Changes
 from dragoman.store.sqlite import SqliteStore
 if os.getuid() == 0:
     os.setgroups([])
@@ -51,9 +50,7 @@ if os.getuid() == 0:
     os.setuid(65534)
 path = Path(sys.argv[1])
 try:
-    store = (SqliteStore.open_to_read if path.exists() else SqliteStore.open)(path, str)
-    print(store.head(), flush=True)
-    store.transact(lambda session: session.write(Changes(numbers={"2026-02-09": 1})))
+    SqliteStore.open(path, str)
 except StoreUnavailable as error:
     print(error, flush=True)
 """
@@ -207,16 +204,13 @@ def test_truncated_file_is_reported_and_unchanged(tmp_path: Path) -> None:
 
 @proves("STORE-CUT")
 @pytest.mark.parametrize("missing", [1, 100, PAGE - 1])
-@pytest.mark.parametrize("open_", [open_store, open_readers_read_only], ids=["to write", "to read"])
-def test_file_with_an_incomplete_last_page_is_not_opened(
-    tmp_path: Path, missing: int, open_: Callable[[Path], object]
-) -> None:
+def test_file_with_an_incomplete_last_page_is_not_opened(tmp_path: Path, missing: int) -> None:
     path = create_filled(tmp_path / "hub.db", 200)  # its last page is none of the header pages
     path.write_bytes(path.read_bytes()[:-missing])
     cut = path.read_bytes()
 
     with pytest.raises(StoreCorrupt, match=rf"bytes missing: {missing}\).*nothing was written"):
-        open_(path)
+        open_store(path)
 
     assert path.read_bytes() == cut
 
@@ -234,11 +228,10 @@ def test_existing_wal_is_kept_until_the_next_commit(tmp_path: Path) -> None:
     damaged[200] ^= 1
     log.write_bytes(damaged)
 
-    for opened in (SqliteStore.open, SqliteStore.open_to_read):
-        store = opened(path, ledger_id)
-        assert store.head() == 1
-        store.close()
-        assert log.read_bytes() == damaged
+    store = open_store(path)
+    assert store.head() == 1
+    store.close()
+    assert log.read_bytes() == damaged
 
     log.write_bytes(whole)
     store = open_store(path)
@@ -322,14 +315,11 @@ def test_missing_directory_is_reported(tmp_path: Path, parent: str) -> None:
 
 
 @proves("STORE-READ-ONLY")
-@pytest.mark.parametrize("open_", [SqliteStore.open, SqliteStore.open_to_read])
-def test_directory_in_place_of_the_database_is_reported(
-    tmp_path: Path, open_: Callable[[Path, Callable[[], str]], SqliteStore]
-) -> None:
+def test_directory_in_place_of_the_database_is_reported(tmp_path: Path) -> None:
     (tmp_path / "hub.db").mkdir()
 
     with pytest.raises(StoreUnavailable, match=r"hub\.db is a directory, and no database"):
-        open_(tmp_path / "hub.db", lambda: "ledger")
+        open_store(tmp_path / "hub.db")
 
 
 @pytest.fixture
@@ -365,24 +355,58 @@ def test_read_only_database_in_a_read_only_folder_is_reported(open_folder: Path)
     path.chmod(0o444)
     open_folder.chmod(0o555)
 
-    message = output_unprivileged(path)[-1]
+    (message,) = output_unprivileged(path)
 
     assert str(path) in message
     assert "right to" in message
 
 
 @proves("STORE-READ-ONLY")
-def test_read_only_database_can_be_read_and_refuses_writes(open_folder: Path) -> None:
+def test_read_only_database_is_refused_and_gets_no_files_beside_it(open_folder: Path) -> None:
     path = create_filled(open_folder / "hub.db")
     path.chmod(0o444)
     open_folder.chmod(0o777)
 
-    read, message = output_unprivileged(path)
+    (message,) = output_unprivileged(path)
 
-    assert read == "1"
     assert "cannot be written" in message
     assert "nothing was changed" in message
     assert list(open_folder.iterdir()) == [path], "what lies beside it has its rights, for ever"
+
+
+@proves("STORE-READ-ONLY")
+def test_full_disk_is_reported_and_leaves_the_database_as_it_was(tmp_path: Path) -> None:
+    path = create_filled(tmp_path / "hub.db", 3)
+    before = path.read_bytes()
+
+    with full_disk(), pytest.raises(StoreUnavailable, match="nothing was written"):
+        open_store(path)
+
+    assert path.read_bytes() == before
+    assert open_store(path).head() == 3
+
+
+@proves("STORE-LOG-COPIED")
+def test_wal_size_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: dict[int, int] = {}
+    for pages in (100, 100_000):
+        monkeypatch.setattr(connect_module, "_WAL_PAGES", pages)
+        store = open_store(tmp_path / f"{pages}.db")
+        for _ in range(60):
+            store.transact(lambda session: add_streams(session, 200))
+        sizes[pages] = (tmp_path / f"{pages}.db-wal").stat().st_size
+        store.close()
+    assert sizes[100] < 300 * PAGE < sizes[100_000]
+
+
+@proves("STORE-CUT")
+def test_inaccessible_wal_is_not_taken_for_none(tmp_path: Path) -> None:
+    path = create_filled(tmp_path / "hub.db")
+    log = tmp_path / "hub.db-wal"
+    log.symlink_to(log)
+
+    with pytest.raises(StoreUnavailable, match="cannot be opened"):
+        open_store(path)
 
 
 @proves("STORE-DURABLE")

@@ -8,7 +8,7 @@ from dragoman.engine.queries import tasks as tasks_module
 from dragoman.engine.queries.entries import all_entries
 from dragoman.ledger.entry import GENESIS, link_hash
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from tests.conformance.store.hubs import ANN, Hubs
 from tests.requirements import proves
 from tests.store.sqlite.files import open_store
@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from dragoman.core.task_state import CreateTask
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from tests.conformance.store.hubs import ANN, Hubs
 store = SqliteStore.open(Path(sys.argv[1]), new_id)
 hubs = Hubs(lambda: store)
@@ -40,7 +40,7 @@ from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask
 from dragoman.core.errors import Refusal
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.ids import new_id
+from dragoman.system.clock import new_id
 from tests.conformance.store.hubs import Hubs
 store = SqliteStore.open(Path(sys.argv[1]), new_id)
 hubs = Hubs(lambda: store)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Changes, Transaction
-from dragoman.ledger.indexes import IndexRow
+from dragoman.ledger.stream_state import IndexRow
 from tests.conformance.store.changes import (
     begin_stream,
     everything,

@@ -106,6 +106,47 @@ def test_invalid_arguments_are_usage_errors(
     assert not dragoman.data.exists()
 
 
+@proves("STATUS-EVERYBODY")
+def test_who_has_only_spoken_is_listed_as_not_registered(dragoman: Console) -> None:
+    dragoman.ask("agent", "add", "ada", "--no-token")
+    for number in range(4):
+        dragoman.make("One", "--id", f"T-{number}", "--ready")
+        dragoman.ask("task", "claim", f"T-{number}", "--as", "sam")
+    lines = dragoman("agent", "list").out.splitlines()
+    assert lines[0].split() == ["NAME", "ROLE", "SPEAKS", "TOKENS", "HOLDS", "PAUSED"]
+    (row,) = (line for line in lines if line.startswith("sam "))
+    assert "agent, not registered" in row
+    assert "T-0, T-1, T-2 and 1 more" in row
+    (ada,) = (line for line in lines if line.startswith("ada "))
+    assert "not registered" not in ada
+    found = {one["name"]: one for one in dragoman.ask("agent", "list")["agents"]}
+    assert (found["sam"]["registered"], found["ada"]["registered"]) == (False, True)
+    assert found["sam"]["holds"] == ["T-0", "T-1", "T-2", "T-3"]
+    shown = dragoman("agent", "show", "sam").out.splitlines()
+    assert shown[:2] == [
+        "sam is agent, and not registered: `dragoman agent add sam` does that",
+        "holds T-0, T-1, T-2, T-3",
+    ]
+
+
+@proves("CLI-EXIT")
+@pytest.mark.parametrize("command", ["show", "token", "revoke", "pause", "resume"])
+def test_mistyped_agent_gets_a_suggestion(dragoman: Console, command: str) -> None:
+    dragoman.ask("agent", "add", "swe-backend", "--no-token")
+    refused = dragoman.ask("agent", command, "swe-bakend", code=1)
+    assert refused["code"] == "agent_not_found"
+    assert refused["detail"].endswith("; did you mean swe-backend?")
+    assert "mean" not in dragoman.ask("agent", command, "zoe", code=1)["detail"]
+
+
+@proves("CLI-EXIT")
+def test_other_refusals_get_no_suggestion(dragoman: Console) -> None:
+    dragoman.ask("agent", "add", "ada", "--no-token")
+    refused = dragoman.ask("agent", "pause", "ada", "--as", "ada", code=1)
+    assert refused["code"] == "not_authorized"
+    assert "mean" not in refused["detail"]
+
+
 @proves("CLI-EXIT", "NAME-GRAMMAR")
 def test_invalid_agent_name_is_refused(dragoman: Console) -> None:
     assert dragoman.ask("agent", "add", "a b", code=1)["code"] == "invalid_id"

@@ -59,7 +59,7 @@ def test_missing_hub_is_reported_with_the_command_that_starts_one(
     assert listed.out.splitlines()[-1] == f"no hub runs here that starts agents: {start}"
     shown = console("agent", "show", "ada").out.splitlines()
     assert shown[-1] == f"no hub runs here that starts agents: {start}"
-    assert [one["activity"] for one in console.ask("agent", "list")["agents"]] == [None, None]
+    assert [one["activity"] for one in console.ask("agent", "list")["agents"]] == [None] * 3
     assert console.ask("agent", "show", "ada")["activity"] is None
 
 
@@ -81,7 +81,7 @@ def test_unreachable_hub_is_a_warning_and_agents_are_still_shown(console: Consol
             f"warning: the hub at {UNREACHABLE_URL} cannot be asked (Connection refused): what "
             "agents work on, and why one takes no work, is not shown\n"
         )
-    assert [line.split()[0] for line in listed.out.splitlines()] == ["NAME", "ada", "ben"]
+    assert [line.split()[0] for line in listed.out.splitlines()] == ["NAME", "ada", "ben", "owner"]
     assert shown.out.startswith("ada is agent, known since ")
     assert program.json["activity"] is None
 

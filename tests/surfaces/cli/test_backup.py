@@ -118,7 +118,7 @@ def test_backup_carries_logs_of_agents_and_originals_of_messages(
 
 
 @proves("BACKUP-WHOLE")
-def test_verify_of_a_restored_directory_names_what_is_missing(
+def test_backup_names_what_it_cannot_hold(
     populated: Console, other: Console, tmp_path: Path
 ) -> None:
     lost = ("tasks/in-progress/T-1/outputs/link", "runs/T-1/output.log")
@@ -130,18 +130,7 @@ def test_verify_of_a_restored_directory_names_what_is_missing(
     other.ask("restore", str(tmp_path / "hub.tar"))
 
     verified = other.ask("verify")
-    (warning,) = verified["warnings"]
-    assert verified["ok"]
-    assert all(path in warning for path in lost)
-    assert f"warning: {warning}" in other("verify").out
-    (other.data / lost[1]).parent.mkdir(parents=True, exist_ok=True)
-    (other.data / lost[1]).write_text("found again")
-    assert lost[1] not in other.ask("verify")["warnings"][0]
-    (other.data / lost[0]).parent.mkdir(parents=True, exist_ok=True)
-    (other.data / lost[0]).write_text("found again")
-    assert other.ask("verify")["warnings"] == []
-    (other.data / "restored.json").write_text("edited")
-    assert other.ask("verify")["warnings"] == []
+    assert (verified["ok"], verified["warnings"]) == (True, [])
 
 
 def test_backup_reports_check_and_contents(populated: Console, tmp_path: Path) -> None:

@@ -463,7 +463,7 @@ def test_directory_open_to_others_is_a_warning(tmp_path: Path) -> None:
     assert dragoman("doctor").code == 0
 
 
-@proves("STORE-READ-STILL")
+@proves("STORE-READ-ONLY")
 def test_read_only_mount_is_reported_as_such(
     healthy: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -480,7 +480,7 @@ def test_read_only_mount_is_reported_as_such(
     assert found["directory"]["state"] == "bad"
     assert "mounted read-only" in found["directory"]["found"]
     assert "mount it for writing" in found["directory"]["advice"]
-    assert found["ledger"]["state"] == "ok"
+    assert "ledger" not in found
 
 
 def test_settings_with_store_readable_by_others_are_a_warning(
@@ -539,7 +539,6 @@ def test_read_only_server_is_bad(dragoman: Console, postgres_url: str) -> None:
     read_only = f"{postgres_url}&options=-c%20default_transaction_read_only%3Don"
     found = examine(dragoman, "--store", read_only)["store"]
     assert (found["state"], "can only be read" in found["found"]) == ("bad", True)
-    assert "`dragoman backup` to another place work meanwhile" in found["found"]
 
 
 @proves("FILES-CUT")
@@ -623,3 +622,19 @@ def test_up_does_not_offer_now_option(
     dragoman("up", "--help")
     assert "--now" not in capsys.readouterr().out
     assert "leave out --now" in dragoman("up", "--now", NOON).err
+
+
+@proves("NOTIFY-ATTENTION")
+def test_what_needs_a_person_is_a_warning_with_its_command(healthy: Console) -> None:
+    healthy.ask("task", "claim", "T-1", "--agent", "ada")
+    healthy.ask("task", "ask", "T-1", "red or blue?", "--agent", "ada")
+
+    found = examine(healthy)["attention"]
+
+    assert (found["state"], found["found"]) == (
+        "warning",
+        "1 question; e.g. T-1: ada asks: red or blue?",
+    )
+    assert found["advice"].startswith('`dragoman task answer T-1 "…"`')
+    (healthy.data / "dragoman.toml").write_text('[notify]\nattention = ["deadletter"]\n')
+    assert examine(healthy)["attention"]["state"] == "ok"

@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from dragoman.core.handoff.state import RejectReason
-from dragoman.surfaces.cli.data_directory import login_name
 from dragoman.text.safe_text import HARMFUL
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
@@ -158,7 +157,7 @@ def test_invalid_offer_file_is_a_usage_error(
     ("args", "expected"),
     [
         (("initiate", "--as", "ada", "--to", "bob"), "--to NAME and --task ID"),
-        (("verify",), "Missing argument 'ID'"),
+        (("show",), "Missing argument 'ID'"),
         (("reject", "h1", "--reason", "bored", "--detail", "x"), "'bored' is not one of"),
         (("list", "--status", "lost"), "'lost' is not one of"),
     ],
@@ -180,7 +179,8 @@ def test_work_state_and_notes_of_a_step_are_shown(
     update = '{"percent_complete": 60, "next_step": "write the docs", "completed_steps": ["tests"]}'
     step(dragoman, "activate", "bob", "--work-state", update, "--session", "s-1")
     prefix = "work_state_update: percent_complete: 60, next_step: write the docs, "
-    assert f"{prefix}completed_steps: tests" in dragoman("handoff", "timeline", "h1").out
+    told = dragoman("story", "t1").out.replace("\\_", "_")
+    assert f"{prefix}completed_steps: tests" in told
     page = dragoman("handoff", "show", "h1").out
     assert "write the docs" in page
     assert "percent complete  60" in page
@@ -319,9 +319,9 @@ def test_only_a_person_can_approve(dragoman: Console) -> None:
     assert mismatch["code"] == "hash_mismatch"
     seen = dragoman.ask("handoff", "show", "h1")["package_hash"]
     dragoman.ask("handoff", "approve", "h1", "--hash", seen, "--note", "fine")
-    assert dragoman.ask("handoff", "show", "h1")["approval"]["by"] == login_name()
+    assert dragoman.ask("handoff", "show", "h1")["approval"]["by"] == "owner"
     assert step(dragoman, "accept", "bob") == "accepted"
-    assert f"by            {login_name()}" in dragoman("handoff", "show", "h1").out
+    assert f"by            {'owner'}" in dragoman("handoff", "show", "h1").out
 
 
 def test_registered_person_can_deny_under_its_name(dragoman: Console) -> None:
@@ -408,12 +408,11 @@ def test_artifacts_are_copied_and_may_be_left_out(dragoman: Console) -> None:
     shown = dragoman.ask("handoff", "show", "h1")
     assert list(shown["artifacts"]) == ["log.txt"]
     assert shown["artifacts_left_out"] == ["notes.md"]
-    checks = dragoman.ask("handoff", "verify", "h1")["checks"]
-    assert [check["check"] for check in checks][-1] == "artifact"
+    assert dragoman.ask("verify")["found"] == 0
     copy = next((dragoman.data / "artifacts/sha256").rglob("[0-9a-f]" * 64))
     copy.unlink()
-    broken = dragoman.ask("handoff", "verify", "h1", code=1)
-    assert (broken["code"], "log.txt" in broken["detail"]) == ("handoff_broken", True)
+    (finding,) = dragoman.ask("verify", code=1)["findings"]
+    assert copy.name in finding["problem"]
     missing = offer(dragoman, "--artifact", "gone.txt", id="h2", task="t2")
     assert missing["status"] == "proposed"
     failed = dragoman("handoff", "accept", "h2", "--as", "bob")
@@ -441,34 +440,14 @@ def test_list_is_filtered_and_paged(dragoman: Console) -> None:
     assert dragoman("handoff", "list", "--to", "nobody").out == "no handoffs\n"
 
 
-def test_timeline_shows_events_in_order(dragoman: Console) -> None:
+def test_story_of_the_task_has_the_events_of_a_handoff_in_order(dragoman: Console) -> None:
     offer(dragoman)
     step(dragoman, "accept", "bob")
-    text = dragoman("handoff", "timeline", "h1").out
-    assert [line.split("  ")[-1].split(":")[0] for line in text.splitlines()] == [
-        "offers t1 to bob",
-        "proposed → validating",
-        "checked",
-        "validating → accepted",
+    told = dragoman("story", "t1").out
+    places = [
+        told.index(part) for part in ("offers t1 to bob", "proposed → validating", "accepted")
     ]
-    page = dragoman.ask("handoff", "timeline", "h1", "--limit", "1")
-    assert (len(page["entries"]), page["next"]) == (1, 1)
-    rest = dragoman.ask("handoff", "timeline", "h1", "--after", "1")
-    assert (len(rest["entries"]), rest["next"]) == (3, None)
-    assert (
-        "There are more: add --after 1"
-        in dragoman(*("handoff", "timeline", "h1", "--limit", "1")).out
-    )
-
-
-def test_verify_reports_a_valid_handoff(dragoman: Console) -> None:
-    offer(dragoman)
-    text = dragoman("handoff", "verify", "h1").out
-    assert text.splitlines()[0] == "h1  all good"
-    assert "entries: 1, linked by their hashes, give proposed" in text
-    (dragoman.data / LOG).write_text("")
-    broken = dragoman("handoff", "verify", "h1")
-    assert (broken.code, "NOT good" in broken.out) == (1, True)
+    assert places == sorted(places)
 
 
 def test_durations_have_one_format(
@@ -476,18 +455,18 @@ def test_durations_have_one_format(
 ) -> None:
     offer(dragoman, "--now", NOON)
     dragoman.ask("tick", "--now", "2026-02-09T13:30:00Z")
-    for args in (("timeline", "h1"), ("diagnose", "h1")):
-        assert "after 1h30m" in dragoman("handoff", *args).out, args
+    assert "after 1h30m" in dragoman("handoff", "diagnose", "h1").out
+    assert "after 1h30m" in dragoman("story", "t1").out
     for action in ("accept", "activate", "complete"):
         step(dragoman, action, "bob")
-    assert "no completion_notes" in dragoman("handoff", "timeline", "h1").out
+    assert "no completion\\_notes" in dragoman("story", "t1").out
 
 
 def test_text_of_agents_cannot_control_the_terminal(dragoman: Console) -> None:
     hostile = "\x1b[2J\u202eevil\nok: true"
     offer(dragoman, "--title", f"T{hostile}", "--reason", f"R{hostile}", "--summary", hostile)
     step(dragoman, "reject", "bob", "--reason", "other", "--detail", hostile)
-    for args in (("list",), ("show", "h1"), ("timeline", "h1"), ("diagnose", "h1")):
+    for args in (("list",), ("show", "h1"), ("diagnose", "h1")):
         lines = dragoman("handoff", *args).out.splitlines()
         assert all(HARMFUL.search(line) is None for line in lines), args
         assert "ok: true" not in lines

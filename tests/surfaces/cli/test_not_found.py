@@ -11,9 +11,7 @@ from tests.surfaces.cli.console import Console
 
 HANDOFF_COMMANDS = {
     "show": (),
-    "timeline": (),
     "diagnose": (),
-    "verify": (),
     "accept": (),
     "activate": (),
     "complete": (),
@@ -30,7 +28,6 @@ OTHER_COMMANDS = (
     (("intent", "cancel", "nope"), not_found.intent("nope")),
     (("why", "nope"), not_found.intent("nope")),
     (("wave", "status", "nope"), not_found.wave("nope")),
-    (("wave", "watch", "nope"), not_found.wave("nope")),
     (("mail", "show", "nope"), not_found.letter("nope")),
     (("mail", "read", "nope", "--as", "ada"), not_found.letter("nope")),
     (("mail", "ack", "nope", "--as", "ada"), not_found.letter("nope")),

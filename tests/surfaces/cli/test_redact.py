@@ -123,6 +123,7 @@ def test_masked_secret_of_a_message_is_a_warning_of_the_reply(
     row = {"to": ["bob"], "subject": "Hello", "body_md": f"Take {TOKEN} with you"}
     file = tmp_path / "letter.json"
     file.write_text(json.dumps(row), encoding="utf-8")
+    dragoman.ask("agent", "add", "bob")
     reply = dragoman.ask("send", "--as", "ann", str(file))
     assert reply["warnings"] == ["a secret was masked: body (github_token)"]
     called = dragoman("call", "mail.send", "--as", "ann", json.dumps(row))

@@ -104,6 +104,14 @@ def test_json_is_printable_ascii_and_round_trips(text: str) -> None:
 
 
 @proves("CLI-PLAIN")
+def test_long_cell_widens_its_own_row_only_beyond_the_width_of_its_column() -> None:
+    stream = io.StringIO()
+    rows = [("a", "one"), ("abcdef", "two"), ("abc", "three")]
+    Screen(stream).table([Column("X", max_width=3), Column("Y")], rows)
+    assert stream.getvalue().splitlines() == ["X    Y", "a    one", "abcdef  two", "abc  three"]
+
+
+@proves("CLI-PLAIN")
 def test_colours_appear_on_a_terminal_only(
     dragoman: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,7 +193,8 @@ def test_second_rewind_changes_nothing(scenario: Scenario) -> None:
 
 def test_branch_with_new_commits_is_left_alone(scenario: Scenario, tmp_path: Path) -> None:
     at = tmp_path / "beside"
-    first = scenario.rewind(REVIEW_POSITION, "--apply", "--worktree", str(at))
+    first = scenario.rewind(REVIEW_POSITION, "--apply")
+    git(scenario.repository, "worktree", "add", "-q", str(at), first["branch"])
     assert (at / "file").read_text() == "second"
     newer_commit = commit(at, "further")
     scenario.dragoman.ask("task", "move", scenario.task, "done")
@@ -285,24 +286,11 @@ def test_creation_of_a_task_has_a_commit_too(scenario: Scenario) -> None:
     assert scenario.dragoman.ask("verify")["findings"] == []
 
 
-def test_refused_rewind_leaves_no_branch(scenario: Scenario, tmp_path: Path) -> None:
+def test_refused_rewind_leaves_no_branch(scenario: Scenario) -> None:
     reply = scenario.rewind(REVIEW_POSITION, "--apply", "--as", "ada", code=1)
     assert reply["code"] == "not_authorized"
-    beside = tmp_path / "beside"
-    reply = scenario.rewind(
-        REVIEW_POSITION, "--apply", "--worktree", str(beside), "--as", "ada", code=1
-    )
-    assert (reply["code"], beside.exists()) == ("not_authorized", False)
-    reply = scenario.rewind(REVIEW_POSITION, "--apply", "--worktree", str(tmp_path), code=1)
-    assert (reply["code"], "exists already" in reply["detail"]) == ("bad_repository", True)
     assert git(scenario.repository, "branch", "--list", "rewind/*") == ""
     assert scenario.show()["status"] == "done"
-
-
-def test_same_commit_can_be_checked_out_twice(scenario: Scenario, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        reply = scenario.rewind(REVIEW_POSITION, "--apply", "--worktree", str(tmp_path / name))
-        assert git(tmp_path / name, "rev-parse", "HEAD") == reply["commit"]
 
 
 def test_repository_option_takes_a_relative_path(
@@ -318,7 +306,6 @@ def test_repository_option_takes_a_relative_path(
     [
         (("--to", "x"), 1, "name one by its event id or by its position"),
         ((), 2, "--to TRANSITION"),
-        (("--to", "1", "--task-only", "--worktree", "x"), 2, "exclude each other"),
     ],
 )
 def test_invalid_arguments_are_refused(
@@ -328,13 +315,9 @@ def test_invalid_arguments_are_refused(
     assert (result.code, expected in result.err) == (code, True)
 
 
-def test_rewind_without_repository_restores_only_the_task(
-    dragoman: Console, tmp_path: Path
-) -> None:
+def test_rewind_without_repository_restores_only_the_task(dragoman: Console) -> None:
     task = dragoman.make("Write it", "--ready")
     dragoman.ask("task", "move", task, "cancelled")
-    result = dragoman("rewind", task, "--to", "1", "--worktree", str(tmp_path / "w"))
-    assert (result.code, "no commit is on record" in result.err) == (2, True)
     output = dragoman("rewind", task, "--to", "1", "--apply").out
     assert "created, ready" in output
     assert "files       no commit is on record for this transition" in output

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.surfaces.cli.data_directory import login_name
 from tests.protocols.acp.hub import offer
 from tests.protocols.aof.hub import (
     PARENT,
@@ -137,15 +136,13 @@ _WITHOUT_SENDER = {
 
 
 @proves("CLI-PROMISES", "AOF-IDENTITY")
-def test_message_without_sender_is_from_the_local_user(
+def test_message_without_sender_is_from_the_owner(
     dragoman: Console, message_file: MessageFiles
 ) -> None:
     sent = dragoman.ask("send", message_file(_WITHOUT_SENDER))
 
-    assert sent["agent"] == login_name()
-    assert {event["actor"] for event in dragoman("events", "--json").objects} == {
-        f"human:{login_name()}"
-    }
+    assert sent["agent"] == "owner"
+    assert {event["actor"] for event in dragoman("events", "--json").objects} == {"human:owner"}
 
 
 @proves("FILES-INBOX", "AOF-IDENTITY")

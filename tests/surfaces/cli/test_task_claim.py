@@ -34,16 +34,42 @@ def test_claim_returns_task_attempt_fence_and_expiry(ready: Console) -> None:
         "expiresAt": "2026-02-09T12:05:00.000Z",
         "priority": "normal",
         "body": "a\nb",
+        "briefing": None,
     }
     lease = ready.ask("task", "show", "T-1", "--now", NOON)["lease"]
     assert lease == {
         "agent": "ada",
         "session": "s-1",
         "fence": 1,
+        "ttlMs": 300_000,
         "expiresAt": "2026-02-09T12:05:00.000Z",
         "heartbeats": 1,
         "valid": True,
     }
+
+
+@proves("BRIEFING")
+def test_claim_tells_what_the_last_attempt_left(ready: Console) -> None:
+    ready("task", "claim", "T-1", "--as", "ada", "--now", NOON)
+    ready(
+        "call", "task.ask", '{"task": "T-1", "text": "red or blue?"}', "--as", "ada", "--now", NOON
+    )
+    ready("call", "task.answer", '{"task": "T-1", "text": "blue"}', "--now", NOON)
+    ready("task", "release", "T-1", "--as", "ada", "--reason", "no brush", "--now", NOON)
+    claimed = ready.ask("task", "claim", "T-1", "--agent", "bob", "--now", NOON)
+
+    briefing = claimed["briefing"]
+    assert [(one["text"], one["answer"]) for one in briefing["answers"]] == [
+        ("red or blue?", "blue")
+    ]
+    assert (briefing["lastAttempt"]["agent"], briefing["lastAttempt"]["reason"]) == (
+        "ada",
+        "no brush",
+    )
+    ready("task", "release", "T-1", "--as", "bob", "--now", NOON)
+    shown = ready("task", "claim", "T-1", "--as", "bob", "--now", NOON).out
+    assert "  Answered questions\n  | Do not ask them again.\n" in shown
+    assert "  | > blue\n" in shown
 
 
 @proves("CLI-TASK")

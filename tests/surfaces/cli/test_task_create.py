@@ -12,10 +12,12 @@ from tests.surfaces.cli.console import NOON, Console
 
 KEYS = {
     "id", "aofId", "title", "status", "priority", "assignee", "reservedFor", "reviewRequired",
-    "body", "parent", "children", "blockedBy", "waitsFor", "obstacle", "blocks",
+    "body", "parent", "children", "blockedBy", "waitsFor", "waitReason", "obstacle", "blocks",
     "discoveredFrom", "discovered", "aliases", "origin", "attempt", "fence", "maxAttempts",
     "failures", "notes", "notBefore", "createdAt", "updatedAt", "lastTransitionAt", "lease",
-    "report", "delegation", "delegationDepth", "handoff", "handoffChain", "warnings", "checkpoint",
+    "report", "questions", "answers", "feedback", "deadline", "overdue",
+    "checks", "proven", "evidence",
+    "delegation", "delegationDepth", "handoff", "handoffChain", "warnings", "checkpoint",
 }  # fmt: skip
 
 

@@ -132,9 +132,9 @@ def test_piped_list_is_aligned_plain_text(dragoman: Console) -> None:
     dragoman.make("Other", "--id", "T-longer", "--ready", "--assignee", "ada", "--now", NOON)
 
     assert dragoman("task", "list").out.splitlines() == [
-        "ID        STATUS   PRIORITY  ASSIGNEE  UPDATED            TITLE",
-        "T-longer  ready    normal    ada       2026-02-09T12:00Z  Other",
-        "T-1       backlog  normal              2026-02-09T12:00Z  Short",
+        "ID        STATUS   PRIORITY  ASSIGNEE  UPDATED            WAITS             TITLE",
+        "T-longer  ready    normal    ada       2026-02-09T12:00Z  reserved for ada  Other",
+        "T-1       backlog  normal              2026-02-09T12:00Z                    Short",
     ]
 
 

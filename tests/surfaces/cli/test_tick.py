@@ -16,20 +16,23 @@ from tests.surfaces.cli.console import NOON, Console
 
 SERVICES = (
     "lease-expiry",
+    "attempt-limits",
     "sla",
     "waves",
     "entropy",
     "stale-streams",
     "spawner",
     "retry-promotion",
+    "deliverer",
     "inbox",
     "file-watch",
     "artifacts",
     "projection",
-    "file-repair",
     "artifact-cleanup",
+    "checks",
     "checkpoint",
     "notifier",
+    "owner-inbox",
     "search-index",
 )
 
@@ -212,7 +215,7 @@ def test_failing_notification_target_is_reported_by_tick_and_doctor(dragoman: Co
     assert (found["state"], found["found"]) == ("warning", remark)
     for day in range(10, 20):
         dragoman.ask("tick", "--now", f"2026-02-{day}T12:00:00Z")
-    assert "command: 1 notice was given up" in dragoman("doctor").out
+    assert "command: 1 notification was given up" in dragoman("doctor").out
     assert dragoman.ask("tick")["remarks"] == {}
 
 
@@ -226,3 +229,18 @@ def test_entries_of_a_tick_with_now_option_record_it(dragoman: Console) -> None:
 
     assert "system:hub" in {entry["actor"] for entry in entries}
     assert all(entry["via"].endswith("--now") for entry in entries)
+
+
+@proves("DELIVERY-DIALECT")
+def test_tick_delivers_into_the_folder_of_an_agent(dragoman: Console) -> None:
+    dragoman.make("One", "--id", "T-1", "--ready")
+    dragoman.ask("agent", "add", "ada", "--speaks", "aof")
+    letter = {"subject": "[T-1] HELP_RESPONSE", "body_md": "Bead: T-1\nTake it.", "to": ["ada"]}
+    dragoman.ask("call", "mail.send", json.dumps(letter), "--as", "mia")
+
+    assert dragoman.ask("tick")["services"]["deliverer"] == 1
+    assert dragoman.ask("tick")["services"]["deliverer"] == 0
+    (file,) = (dragoman.data / "deliveries" / "ada").iterdir()
+    message = json.loads(file.read_text(encoding="utf-8"))
+    assert (message["type"], message["fromAgent"]) == ("status.update", "mia")
+    assert dragoman("verify").code == 0

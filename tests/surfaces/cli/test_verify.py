@@ -182,7 +182,8 @@ def test_cut_tail_is_found_even_if_every_row_fits(sound: Console, kept: int) -> 
         ("UPDATE streams SET rank = 0 WHERE name = 'task:T-2'", "the indexes differ"),
         ("DELETE FROM names WHERE name = 'b-1'", "the alias bead:b-1 is missing"),
         ("INSERT INTO names VALUES ('evil', 'bead', 1)", "gave it the alias bead:evil"),
-        ("INSERT INTO leases VALUES (1, 'eve', 9, '', 1, 1, 1, 1)", "the lease does not belong"),
+        ("INSERT INTO leases VALUES (1, 'eve', 9, '', 1, 1, 1, 1, 1, 1, 0)",
+         "the lease does not belong"),
     ],
     ids=["state", "status", "rank", "alias removed", "alias added", "lease"],
 )  # fmt: skip
@@ -244,7 +245,7 @@ def test_differing_files_have_two_remedies(sound: Console) -> None:
 
     detail = sound.ask("verify", code=1)["detail"]
     assert "`dragoman tick` applies what was edited in task files, or says beside them" in detail
-    assert "`dragoman rebuild-files` writes all of them at once" in detail
+    assert "`dragoman rebuild-files` writes all files anew" in detail
 
 
 @proves("VERIFY-EACH-LINE")
@@ -315,7 +316,9 @@ def test_broken_checkpoint_beside_index_damage_is_reported_too(sound: Console) -
     hide_from_index(sound.data / "dragoman.db", "streams_ready", "task:T-2")
     corrupt_checkpoints(sound, 2)
 
-    assert "not all beside the ledger holds: keep" in sound.ask("verify", code=1)["detail"]
+    found = sound.ask("verify", code=1)
+    assert "the database is damaged" in found["detail"]
+    assert any("checkpoints.jsonl, line 2" in one["problem"] for one in found["findings"])
 
 
 @proves("STORE-INSPECT")
@@ -326,7 +329,7 @@ def test_damaged_ledger_and_index_need_an_earlier_backup(sound: Console) -> None
     found = sound.ask("verify", code=1)
     assert (found["code"], found["firstBadPosition"]) == ("ledger_broken", 3)
     assert "and the first bad position is 3: keep all files" in found["detail"]
-    assert "out of an earlier backup" in found["detail"]
+    assert "if the backup is refused, restore an earlier one" in found["detail"]
 
 
 @proves("STORE-TEXT")

@@ -1,4 +1,4 @@
-"""`wave` and `reserve`: start, watch, lists and refusals, as text and JSON."""
+"""`wave` and `reserve`: start, status, lists and refusals, as text and JSON."""
 
 import json
 from pathlib import Path
@@ -80,27 +80,15 @@ def test_incomplete_start_is_a_usage_error(dragoman: Console, args: tuple[str, .
 
 
 @proves("WAVE-COMPLETE", "WAVE-FILES")
-def test_watch_follows_the_wave_to_its_closing_report(wave: Console) -> None:
-    steps = [
-        lambda: complete_bead(wave, "a"),
-        lambda: complete_bead(wave, "c"),
-        lambda: complete_bead(wave, "b"),
-    ]
-
-    def wait() -> bool:
-        steps.pop(0)()
+def test_status_follows_the_wave_to_its_closing_report(wave: Console) -> None:
+    shown = wave("wave", "status", "w1", "--now", LATER).out
+    assert "src/**, reserved for a as src/x.py" in shown
+    for bead in ("a", "c", "b"):
+        complete_bead(wave, bead)
         wave.ask("tick", "--now", LATER)
-        return True
-
-    result = wave("wave", "watch", "w1", "--now", LATER, wait=wait)
-    assert result.code == 0
-    lines = result.out.splitlines()
-    assert "b: backlog, waits for src/**, reserved for a as src/x.py" in lines
-    assert "a: review, ada" in lines
-    assert lines[-5:-3] == [
-        "w1  complete since 2026-02-09T12:01:00.000Z: 3 review",
-        "BEAD  STATUS  ATTEMPTS  WHO  WAITS FOR, OR WHY IT IS STUCK",
-    ]
+    lines = wave("wave", "status", "w1", "--now", LATER).out.splitlines()
+    assert lines[0] == "w1  complete since 2026-02-09T12:01:00.000Z: 3 review"
+    assert lines[1] == "BEAD  STATUS  ATTEMPTS  WHO  WAITS FOR, OR WHY IT IS STUCK"
     wave.ask("task", "move", "a", "ready", "--now", LATER)
     output = wave("wave", "status", "w1", "--now", LATER).out.splitlines()
     assert output[0] == "w1  complete since 2026-02-09T12:01:00.000Z: 1 ready, 2 review"
@@ -108,22 +96,9 @@ def test_watch_follows_the_wave_to_its_closing_report(wave: Console) -> None:
     assert [letter["subject"] for letter in letters] == ["Wave w1 is complete: 3 review"]
 
 
-def test_watch_shows_a_bar_on_a_terminal_and_json_lines_in_a_pipe(wave: Console) -> None:
-    for bead in ("a", "c"):
-        complete_bead(wave, bead)
-    wave.ask("tick", "--now", LATER)
-    complete_bead(wave, "b")
-    wave.ask("tick", "--now", LATER)
-    assert "complete" in wave.on_terminal("wave", "watch", "w1").out
-    objects = wave("wave", "watch", "w1", "--json").objects
-    assert [line["bead"]["id"] for line in objects[:-1]] == ["a", "b", "c"]
-    assert objects[-1]["complete"] is True
-
-
-def test_watch_names_the_reason_of_a_stuck_bead(wave: Console) -> None:
+def test_status_names_the_reason_of_a_stuck_bead(wave: Console) -> None:
     wave.ask("task", "move", "a", "blocked", "--reason", "no key", "--now", NOON)
-    lines = wave("wave", "watch", "w1", "--now", NOON).out.splitlines()
-    assert lines[0] == "a: blocked: no key"
+    assert "no key" in wave("wave", "status", "w1", "--now", NOON).out
 
 
 def test_bead_that_waits_for_a_tick_is_described_as_such(wave: Console) -> None:
@@ -132,10 +107,6 @@ def test_bead_that_waits_for_a_tick_is_described_as_such(wave: Console) -> None:
     assert shown["beads"][1]["waits_for"] == {"what": "tick"}
     expected = "the next check of the wave, by a hub or by `dragoman tick`"
     assert expected in wave("wave", "status", "w1", "--now", NOON).out
-
-
-def test_watch_warns_that_no_hub_runs(wave: Console) -> None:
-    assert "no hub runs here" in wave("wave", "watch", "w1", "--now", NOON).err
 
 
 def test_list_names_the_newest_first(wave: Console) -> None:

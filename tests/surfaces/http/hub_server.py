@@ -12,7 +12,7 @@ import uvloop
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.config import HttpSettings, Settings
+from dragoman.config import HttpSettings, LeaseSettings, Settings
 from dragoman.core.actor import Actor
 from dragoman.core.agent import IssueToken, RegisterAgent, digest_token, format_token
 from dragoman.core.base import Command, Role
@@ -31,9 +31,9 @@ from dragoman.services.workq import HubWorkq
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import HttpDeps, HttpServer, Timeouts, build_app
 from dragoman.surfaces.http.app import HttpApp
-from dragoman.surfaces.http.network_policy import PeerPolicy
-from dragoman.system.clock import ManualClock
-from dragoman.system.ids import SequentialIds
+from dragoman.surfaces.http.auth import PeerPolicy
+from dragoman.surfaces.http.sessions import Sessions
+from dragoman.system.clock import ManualClock, SequentialIds
 
 START = 1_770_670_500_000
 """2026-02-09T20:55:00Z."""
@@ -78,6 +78,7 @@ class HubServer:
         store: Store | None = None,
         *,
         http: HttpSettings | None = None,
+        leases: LeaseSettings | None = None,
         timeouts: Timeouts | None = None,
         monotonic: Callable[[], float] | None = None,
         clock: Clock | None = None,
@@ -100,8 +101,12 @@ class HubServer:
             hub=self.hub,
             router=Router(self.hub, _dialects(self.hub), facts),
             identity=self.identity,
-            settings=Settings(http=http or HttpSettings(port=0, rate_per_second=0)),
+            settings=Settings(
+                http=http or HttpSettings(port=0, rate_per_second=0),
+                leases=leases or LeaseSettings(),
+            ),
             hints=self.hints,
+            sessions=Sessions(SECRET, clock or self.clock),
             service_health=service_health,
             agent_states=agent_states,
             is_stopping=is_stopping,

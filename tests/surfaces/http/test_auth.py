@@ -11,9 +11,9 @@ from dragoman.core.agent import RevokeToken
 from dragoman.core.errors import SettingsError
 from dragoman.core.task_state import CreateTask
 from dragoman.surfaces.http import check_host_settings
+from dragoman.surfaces.http.auth import PeerPolicy
 from dragoman.surfaces.http.endpoint import Endpoint
 from dragoman.surfaces.http.limits import MAX_BUCKETS, RateLimiter
-from dragoman.surfaces.http.network_policy import PeerPolicy
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import DAY_MS, HubServer, serving
 
@@ -103,15 +103,6 @@ def test_unknown_path_gets_a_problem_document(shared_server: HubServer) -> None:
     for path in ("/v2/tasks", "/v1/tasks/", "/v1/aof/nothing", "/v1/nothing/at/all"):
         response = shared_server.request("GET", path)
         assert (response.status, response.code) == (404, "not_found")
-
-
-@proves("HTTP-OPENAPI")
-def test_root_redirects_browsers_to_docs(shared_server: HubServer) -> None:
-    response = shared_server.request("GET", "/", by="")
-    assert (response.status, response.headers["location"], response.body) == (307, "/docs", b"")
-    assert (
-        shared_server.request("GET", "/docs", by="").headers["content-type"].startswith("text/html")
-    )
 
 
 @proves("HTTP-HOST")

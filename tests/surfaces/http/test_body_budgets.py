@@ -1,6 +1,7 @@
 """Bodies in flight: the largest body of each operation, the budget of a caller, and of all."""
 
 import json
+import select
 import socket
 import tracemalloc
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from dragoman.config import HttpSettings
+from dragoman.surfaces.http import Timeouts
 from dragoman.surfaces.http.endpoint import MAX_OBJECT_BYTES
 from dragoman.surfaces.http.limits import OPEN_BYTES_OF_ADDRESS, BodyBudget
 from dragoman.text.strict_json import MAX_BYTES
@@ -64,6 +66,7 @@ def wait_until_all_is_given_back(server: HubServer) -> None:
     raise AssertionError("bytes are still held")
 
 
+BATCH = {"Content-Type": "application/x-ndjson"}
 READ = b"HTTP/1.1 100 Continue"
 TOO_LARGE = b"HTTP/1.1 413 Request Entity Too Large"
 BUSY = b"HTTP/1.1 503 Service Unavailable"
@@ -110,15 +113,49 @@ def test_bodies_of_one_caller_have_a_budget_which_others_do_not_share(server: Hu
 
 
 def test_bodies_of_all_have_a_budget_which_does_not_hold_the_owner(server: HubServer) -> None:
+    batch = BATCH["Content-Type"]
     with ExitStack() as stack:
         for name in ("ada", "bob", "cyd", "dov"):
             for _ in range(2):
                 sock = stack.enter_context(announce(server, "/v1/messages", LARGEST, by=name))
                 assert first_line(sock) == READ
-        refused = server.request("POST", "/v1/tasks", {"title": "x"}, by="eva")
-        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
-        assert "of all callers" in refused.json["detail"]
-        assert server.request("POST", "/v1/tasks", {"title": "x"}).status == 201
+        with announce(server, "/v1/messages", LARGEST, by="eva", media=batch) as sock:
+            answer = sock.recv(65_536)
+        assert answer.startswith(BUSY)
+        assert b"of all callers" in answer
+        assert server.request("POST", "/v1/messages", b"\n" * LARGEST, headers=BATCH).status == 200
+        small = server.request("POST", "/v1/tasks", {"title": "x"}, by="eva")
+        assert small.status == 201, "large bodies leave a share to small ones"
+
+
+def test_slow_bodies_lose_their_place_when_others_need_it() -> None:
+    """Eight bodies of the largest size, of four callers, would keep all others out."""
+    http = HttpSettings(port=0, rate_per_second=0, max_body=LARGEST)
+    batch = "application/x-ndjson"
+    with serving(HubServer(http=http, timeouts=Timeouts(slow_body=0.0))) as server:
+        names = ("ada", "bob", "cyd", "dov", "eva")
+        for name in names:
+            server.add_agent(name)
+        with ExitStack() as stack:
+            slow = [
+                stack.enter_context(announce(server, "/v1/messages", LARGEST, by=name, media=batch))
+                for name in names[:4]
+                for _ in range(2)
+            ]
+            assert {first_line(sock) for sock in slow} == {READ}
+            with announce(server, "/v1/messages", LARGEST, by="eva", media=batch) as sock:
+                assert first_line(sock) == READ
+                (lost,), _, _ = select.select(slow, (), (), 60)
+                assert first_line(lost) == BUSY
+            slow_caller = names[slow.index(lost) // 2]
+            waits = server.request("POST", "/v1/tasks", {"title": "x"}, by=slow_caller)
+            assert waits.status == 503, "whoever was slow has to wait"
+            assert server.request("POST", "/v1/tasks", {"title": "x"}, by="eva").status == 201
+            for sock in slow:
+                if sock is not lost:
+                    sock.sendall(b"\n" * LARGEST)
+                    assert first_line(sock) == b"HTTP/1.1 200 OK", "it kept its place"
+        wait_until_all_is_given_back(server)
 
 
 def test_bytes_are_given_back_when_a_request_ends(server: HubServer) -> None:

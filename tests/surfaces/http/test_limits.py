@@ -97,7 +97,7 @@ def test_unknown_name_without_near_match_lists_known_names(server: HubServer) ->
     query_detail = server.request("GET", "/v1/tasks?foo=1").json["detail"]
     assert (
         query_detail
-        == "'foo' is not a parameter here; known: status, assignee, ready, limit, cursor"
+        == "'foo' is not a parameter here; known: status, assignee, ready, limit, cursor, as_of"
     )
     body_detail = server.request("POST", "/v1/tasks", {"title": "x", "status": "ready"}).json[
         "detail"

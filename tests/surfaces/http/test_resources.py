@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from dragoman.core.actor import HUB_ACTOR
+from dragoman.core.actor import HUB_ACTOR, Actor
 from dragoman.core.agent import PauseAgent, RegisterAgent
-from dragoman.core.attempt import ReportOutcome
+from dragoman.core.attempt import ClaimTask, ReportOutcome
 from dragoman.core.limits import MAX_PAGE, MAX_PAGE_BYTES, MAX_TEXT
 from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.services.dispatch.agent_slots import AgentState
@@ -43,6 +43,23 @@ def test_task_lifecycle_from_creation_to_done(server: HubServer) -> None:
     assert runs["task"] == task
     assert [(run["agent"], run["status"]) for run in runs["runs"]] == [("ada", "completed")]
     assert runs["runs"][0]["report"]["notes"] == "ok"
+
+
+@proves("STORY-PAGES", "STORY-ORDER")
+def test_story_is_read_in_pages(server: HubServer) -> None:
+    task = server.submit(CreateTask("One", ready=True))
+    server.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+    server.post(f"/v1/tasks/{task}/note", {"text": "So far."}, by="ada")
+    path = f"/v1/tasks/{task}/story"
+    types: list[str] = []
+    page: Any = {"next": 0}
+    while (after := page["next"]) is not None:
+        page = server.get(f"{path}?limit=1&after={after}")
+        types += [item["type"] for item in page["items"]]
+    assert types == ["task.created", "task.claimed", "task.noted"]
+    assert page["task"]["id"] == task
+    assert page["items"][0]["text"] == "So far."
+    assert server.request("GET", "/v1/tasks/none/story").status == 404
 
 
 def test_runs_are_paged_and_filtered(server: HubServer) -> None:
@@ -316,7 +333,10 @@ def test_agents_are_listed_without_tokens(server: HubServer) -> None:
     page = server.get("/v1/agents?limit=2")
     assert [agent["name"] for agent in page["agents"]] == ["ada", "bob"]
     rest = server.get(f"/v1/agents?after={page['next']}")
-    assert [agent["name"] for agent in rest["agents"]] == ["olga"]
+    hera = rest["agents"][0]
+    assert [agent["name"] for agent in rest["agents"]] == ["hera", "olga"]
+    assert (hera["role"], hera["registered"], hera["registeredAt"]) == ("human", False, None)
+    assert (hera["speaks"], hera["tokens"], hera["hasKey"]) == ([], 0, False)
     assert rest["next"] is None
     olga = server.get("/v1/agents/olga")
     assert (olga["role"], olga["tokens"]) == ("observer", 1)
@@ -348,6 +368,20 @@ def test_agents_are_filtered_by_role_dialect_and_pause(
     assert "did you mean aof?" in server.request("GET", "/v1/agents?speaks=aoff").json["detail"]
 
 
+@proves("STATUS-EVERYBODY")
+def test_agent_that_has_only_spoken_is_shown_with_what_it_holds() -> None:
+    with serving(HubServer()) as server:
+        task = server.submit(CreateTask("Mine", ready=True))
+        server.submit(CreateTask("Next", ready=True, assignee="sam"))
+        server.submit(ClaimTask(task, "sam"), actor=Actor("agent", "sam"))
+        sam = server.get("/v1/agents/sam")
+        assert (sam["registered"], sam["role"]) == (False, "agent")
+        assert (sam["holds"], sam["waiting"]) == ([task], 1)
+        assert sam["lastSeen"] is not None
+        assert server.get("/v1/agents?role=agent")["agents"] == [sam]
+        assert server.get("/v1/agents?speaks=aof")["agents"] == []
+
+
 @proves("AGENT-PAUSE")
 def test_paused_and_resumed_agent_shows_its_state() -> None:
     used = Usage("2026-02-09", 3, 90_000, 12, 0.5)
@@ -371,3 +405,17 @@ def test_paused_and_resumed_agent_shows_its_state() -> None:
         assert (refused.status, refused.json["code"]) == (403, "not_authorized")
         assert server.post("/v1/agents/ada/resume", {})["paused"] is None
         assert server.request("POST", "/v1/agents/nobody/pause", {}).status == 404
+
+
+@proves("ENGINE-AS-OF")
+def test_tasks_are_shown_as_they_were(server: HubServer) -> None:
+    server.post("/v1/tasks", {"title": "early", "id": "early", "ready": True})
+    position = server.get("/v1/status")["position"]
+    server.post("/v1/tasks/early/claim", {"agent": "ada"}, by="ada")
+    server.post("/v1/tasks", {"title": "later", "id": "later"})
+    (past,) = server.get(f"/v1/tasks?as_of={position}")["tasks"]
+    assert (past["id"], past["status"], past["lease"]) == ("early", "ready", None)
+    assert server.get(f"/v1/tasks/early?as_of={position}")["status"] == "ready"
+    assert server.get("/v1/tasks/early")["status"] == "in-progress"
+    missing = server.request("GET", f"/v1/tasks/later?as_of={position}")
+    assert (missing.status, missing.code) == (404, "task_not_found")

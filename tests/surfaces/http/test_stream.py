@@ -14,6 +14,7 @@ from dragoman.core.agent import RevokeToken
 from dragoman.core.errors import StoreUnavailable
 from dragoman.core.task_state import CreateTask, NoteTask
 from dragoman.engine.auth import CACHE_TTL_MS
+from dragoman.engine.queries.visibility import EntrySource
 from dragoman.engine.subscribe import CommitHints, RecentEntries
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
@@ -74,7 +75,10 @@ def test_read_of_old_entries_is_bounded(length: int, max_read: int) -> None:
     store = _CountingStore("house")
     server = HubServer(store)
     _add_notes(server, server.submit(CreateTask("One")), 600, "x" * length)
-    feed, store.entries_read = Feed(store, CommitHints(), RecentEntries(), poll_interval=1.0), 0
+    feed, store.entries_read = (
+        Feed(EntrySource(store, {}), CommitHints(), RecentEntries(), poll_interval=1.0),
+        0,
+    )
     data, position = asyncio.run(feed.read_older(0, EntryFilter()))
     assert data.count(b"\n\n") == position
     assert 0 < len(data) <= MAX_WRITE_BYTES
@@ -379,7 +383,7 @@ def test_one_write_is_bounded_but_for_a_single_long_entry(server: HubServer) -> 
     )
     start = server.store.head() - 7
     entries = [encode_frame(entry) for entry in server.store.entries(start, 10)]
-    feed = Feed(server.store, CommitHints(), RecentEntries(), poll_interval=1.0)
+    feed = Feed(EntrySource(server.store, {}), CommitHints(), RecentEntries(), poll_interval=1.0)
     data, position = asyncio.run(feed.read_older(start, EntryFilter()))
     assert (data, position) == (entries[0].data, start + 1)
     data, position = asyncio.run(feed.read_older(position, EntryFilter()))

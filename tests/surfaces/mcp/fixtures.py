@@ -19,7 +19,8 @@ from mcp.shared.subscriptions import PromptsListChanged, ToolsListChanged
 from msgspec import Struct
 
 from dragoman.surfaces.mcp.server import McpContext, SdkResult
-from dragoman.surfaces.mcp.tool import Tool, ToolCall
+from dragoman.surfaces.mcp.tasks import EXTENSION, declares_tasks
+from dragoman.surfaces.mcp.tool import Pending, Tool, ToolCall, ToolError
 
 GROUP = "fixtures"
 PNG = (
@@ -30,7 +31,7 @@ WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
 
 Content = types.TextContent | types.ImageContent | types.AudioContent | types.EmbeddedResource
 Schema = dict[str, Any]
-Handler = Callable[[ToolCall], Awaitable[SdkResult]]
+Handler = Callable[[ToolCall], Awaitable[SdkResult | Pending]]
 
 
 def _text(text: str) -> types.TextContent:
@@ -291,6 +292,60 @@ async def _needs_sampling(call: ToolCall) -> SdkResult:
     return _result(_text("The client can sample"))
 
 
+# --- tools whose calls wait, and so may be tasks
+
+
+def _wait_for(end: Handler, seconds: int = 1) -> Handler:
+    """Make the handler of a call that waits so long, or as long as its arguments say."""
+
+    async def run(call: ToolCall) -> SdkResult | Pending:
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + call.arguments.get("seconds", seconds)
+
+        async def look(call: ToolCall) -> SdkResult | Pending:
+            if loop.time() >= ends_at:
+                return await end(call)
+            return Pending(ToolError("timeout", "it took too long"), 300, look)
+
+        return await look(call)
+
+    return run
+
+
+async def _greet(call: ToolCall) -> SdkResult:
+    return _result(_text(f"Hello, {call.arguments['name']}!"))
+
+
+async def _compute(call: ToolCall) -> SdkResult:
+    return _result(_text(f"Computed {call.arguments.get('label', '')}"))
+
+
+async def _break_protocol(_: ToolCall) -> SdkResult:
+    raise MCPError(types.INTERNAL_ERROR, "this job intentionally breaks the protocol")
+
+
+async def _fail_as_task(call: ToolCall) -> SdkResult | Pending:
+    if not declares_tasks(call.context):
+        raise MCPError(
+            types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+            "this tool needs a client that takes tasks",
+            {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
+        )
+    return await _wait_for(_respond_with_error)(call)
+
+
+async def _greet_as_task(call: ToolCall) -> SdkResult | Pending:
+    input_required = _DIALOGUES["elicitation"].next_round(call.context)
+    if input_required is not None:
+        return input_required
+    name = call.context.params["inputResponses"]["user_name"]["content"]["name"]
+
+    async def greet(_: ToolCall) -> SdkResult:
+        return _result(_text(f"Hello, {name}!"))
+
+    return await _wait_for(greet)(call)
+
+
 # --- the tables
 
 _BUS = InMemorySubscriptionBus()
@@ -321,6 +376,13 @@ _HANDLERS: dict[str, tuple[Handler, tuple[str, ...]]] = {
     "test_streaming_elicitation": (_DIALOGUES["elicitation"].run, ()),
     "test_trigger_tool_change": (_change_tools, ()),
     "test_trigger_prompt_change": (_change_prompts, ()),
+    "greet": (_greet, ("name",)),
+    "slow_compute": (_wait_for(_compute, 0), ()),
+    # It asks its client for nothing, as no tool of ours does.
+    "confirm_delete": (_wait_for(_compute), ()),
+    "failing_job": (_fail_as_task, ()),
+    "protocol_error_job": (_wait_for(_break_protocol), ()),
+    "test_tool_with_task": (_greet_as_task, ()),
     **{
         f"test_input_required_result_{name}": (dialogue.run, ())
         for name, dialogue in _DIALOGUES.items()

@@ -5,10 +5,12 @@ prints its URL. The suite sends no token, so every caller is taken for the owner
 """
 
 import sys
+from pathlib import Path
 from typing import Any, cast
 
 from starlette.types import Receive, Scope, Send
 
+from dragoman.files.task_branches import TaskBranches
 from dragoman.surfaces.http.app import HttpApp, build_app
 from dragoman.surfaces.mcp.context import HubContextProvider
 from dragoman.surfaces.mcp.http import McpApp, find_http_principal
@@ -27,11 +29,13 @@ def mount_mcp(server: HubServer, *, with_fixtures: bool = False) -> HubServer:
     tools = build_tools(deps.router.dialects, fixtures.TOOLS if with_fixtures else ())
 
     def load() -> McpApp:
-        provider = HubContextProvider(deps.hub, deps.router, deps.settings)
+        provider = HubContextProvider(
+            deps.hub, deps.router, deps.settings, TaskBranches(Path(), deps.settings, deps.hub)
+        )
         mcp_server = build_server(provider, tools, find_http_principal, VERSION)
         if with_fixtures:
             fixtures.add_fixtures(mcp_server)
-        return McpApp(mcp_server, deps.settings.http.max_body, deps.timeouts)
+        return McpApp(mcp_server, deps.settings.http.max_body, deps.timeouts, provider.keep_leases)
 
     server.app = build_app(deps, {PATH: LazyApp(load)})
     return server

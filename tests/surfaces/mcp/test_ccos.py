@@ -21,6 +21,7 @@ def test_operations_for_agents_are_tools() -> None:
         "ccos_rank",
         "ccos_intent",
         "ccos_why",
+        "ccos_inbox",
     ]
 
 

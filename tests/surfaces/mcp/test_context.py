@@ -2,9 +2,11 @@
 
 import asyncio
 import threading
+from pathlib import Path
 
 from dragoman.core.actor import Actor
 from dragoman.engine.auth import Principal
+from dragoman.files.task_branches import TaskBranches
 from dragoman.surfaces.mcp.context import HubContext, HubContextProvider
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer
@@ -15,7 +17,12 @@ ADA = Principal(Actor("agent", "ada", "http"))
 @proves("MCP-TOOLS")
 def test_waiting_writes_do_not_block_reads() -> None:
     server, may_go_on = HubServer(), threading.Event()
-    provider = HubContextProvider(server.hub, server.deps.router, server.deps.settings)
+    provider = HubContextProvider(
+        server.hub,
+        server.deps.router,
+        server.deps.settings,
+        TaskBranches(Path(), server.deps.settings, server.deps.hub),
+    )
 
     def write(context: HubContext) -> str:
         assert may_go_on.wait(30)

@@ -10,13 +10,16 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from dragoman.config import HttpSettings
+from dragoman.config import HttpSettings, LeaseSettings
 from dragoman.core.agent import RevokeToken
+from dragoman.core.task_state import CreateTask
+from dragoman.engine.queries.tasks import TaskView, find_task
 from dragoman.surfaces.mcp.http import MAX_SESSIONS_PER_CALLER
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, Response, serving
-from tests.surfaces.mcp.clients import INITIALIZE, MALFORMED
+from tests.surfaces.mcp.clients import INITIALIZE, MALFORMED, call_once
 from tests.surfaces.mcp.mcp_hub import mount_mcp
 
 pytestmark = proves("MCP-DOOR")
@@ -211,3 +214,27 @@ def test_streams_end_when_the_hub_stops() -> None:
             response = stack.enter_context(_open_stream(server, "owner"))
         # `serving` has returned, which it does not while a stream is open.
         assert response.read() is not None
+
+
+@proves("MCP-LEASES")
+def test_open_stream_keeps_the_leases_of_its_caller() -> None:
+    server = HubServer()
+    leases = LeaseSettings(ttl_ms=1_000)
+    server.deps = replace(server.deps, settings=replace(server.deps.settings, leases=leases))
+    with serving(mount_mcp(server)):
+        server.add_agent("ada")
+        task = server.submit(CreateTask("Mend it", ready=True))
+        call_once(server, "ada", "claim", task=task)
+
+        def heartbeats() -> int:
+            view = find_task(server.store, task)
+            assert isinstance(view, TaskView)
+            assert view.lease is not None
+            return view.lease.heartbeats
+
+        with _open_stream(server, "ada"):
+            for count in range(2, 5):
+                server.clock.advance(400)
+                while heartbeats() < count:
+                    pass
+        assert heartbeats() == 4

@@ -37,10 +37,10 @@ def test_mail_stays_in_the_inbox_until_acked(server: HubServer) -> None:
 @proves("MCP-DIALECTS")
 def test_mail_can_be_sent_as_a_message(server: HubServer) -> None:
     message = {"from": "ada", "to": ["bob"], "subject": "[m-1] PROGRESS", "body_md": "Step: 1"}
-    sent = call_once(server, "ada", "send", message=message)
+    sent = call_once(server, "ada", "send_message", message=message)
     assert (sent["dialect"], sent["type"]) == ("agentmail", "PROGRESS")
     assert sent["reply"]["thread_id"] == "m-1"
-    assert refusal_of_call(server, "bob", "send", message=message) == "identity_mismatch"
+    assert refusal_of_call(server, "bob", "send_message", message=message) == "identity_mismatch"
 
 
 @proves("MCP-RESOURCES")
@@ -127,11 +127,10 @@ def test_mail_cannot_be_acked_by_others(server: HubServer) -> None:
 @proves("REDACT-REQUESTS")
 def test_masked_secret_is_reported(server: HubServer) -> None:
     arguments = {"to": ["bob"], "subject": "Hello", "body_md": "password=Xk39fjQpz81a"}
-    (warning,) = call_once(server, "ada", "mail_send", **arguments)["warnings"]
-    assert warning.startswith("a secret was masked: body (")
-    assert "warnings" not in call_once(
-        server, "ada", "mail_send", **arguments | {"body_md": "Fine."}
-    )
+    warnings = call_once(server, "ada", "mail_send", **arguments)["warnings"]
+    assert any(one.startswith("a secret was masked: body (") for one in warnings)
+    fine = call_once(server, "ada", "mail_send", **arguments | {"body_md": "Fine."})
+    assert not any("secret" in one for one in fine.get("warnings", []))
 
 
 @proves("RESERVE-TAKE")

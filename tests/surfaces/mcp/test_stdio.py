@@ -6,13 +6,14 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from mcp.client import Client
+from mcp.client.extension import ClientExtension
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
@@ -27,6 +28,7 @@ from tests.surfaces.mcp.clients import (
     INITIALIZE,
     MALFORMED,
     PROTOCOL_VERSIONS,
+    PolledTasks,
     call_tool,
     refusal_code,
 )
@@ -52,6 +54,7 @@ def run_with_client(
     scenario: Callable[[Client], Awaitable[T]],
     *arguments: str,
     mode: str = "auto",
+    extensions: Sequence[ClientExtension] = (),
     **environment: str,
 ) -> T:
     """Run a scenario with a client of `dragoman mcp`; return its result."""
@@ -62,7 +65,7 @@ def run_with_client(
     )
 
     async def run() -> T:
-        async with Client(parameters, mode=mode) as client:
+        async with Client(parameters, mode=mode, extensions=extensions) as client:
             return await scenario(client)
 
     return asyncio.run(run())
@@ -87,6 +90,19 @@ def test_agent_works_and_files_are_projected(program: Program, mode: str) -> Non
     event = json.loads(claimed)
     assert event["actor"] == "agent:ada"
     assert event["via"].startswith("mcp human:")
+
+
+@proves("MCP-TASKS")
+def test_waiting_claim_is_a_task_of_the_process(program: Program) -> None:
+    program.prepare("init")
+    polled = PolledTasks(lambda: program.prepare("task", "create", "Mend it", "--ready"))
+
+    async def work(client: Client) -> None:
+        assert (await call_tool(client, "claim", wait=300))["agent"] == "ada"
+
+    run_with_client(program, work, "--as", "ada", extensions=[polled])
+
+    assert polled.statuses == ["working", "completed"]
 
 
 @proves("MCP-IDENTITY")
@@ -142,7 +158,7 @@ def test_proxy_of_the_environment_is_not_used(program: Program, server: HubServe
         proxy.bind(("127.0.0.1", 0))
         # Nothing listens there: a request to it does not arrive.
         proxy_url = f"http://127.0.0.1:{proxy.getsockname()[1]}"
-        proxy_variables = {
+        proxy_variables: dict[str, Any] = {
             "HTTP_PROXY": proxy_url,
             "http_proxy": proxy_url,
             "ALL_PROXY": proxy_url,
@@ -328,6 +344,7 @@ def test_closed_stdout_ends_it_quietly(program: Program) -> None:
 def test_signal_ends_it_while_input_is_open(
     program: Program, signal_number: signal.Signals
 ) -> None:
+    program.prepare("init")
     process = subprocess.Popen(
         (*COMMAND, "mcp", "--as", "ada"),
         stdin=subprocess.PIPE,

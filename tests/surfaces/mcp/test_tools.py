@@ -12,15 +12,17 @@ from msgspec.structs import replace
 
 from dragoman.bootstrap.dialects import build_dialects
 from dragoman.config import NotifySettings
+from dragoman.core.agent import RegisterAgent
 from dragoman.core.delegation import RequestDelegation
 from dragoman.core.mail import PostMail
+from dragoman.core.question_state import AnswerQuestion
 from dragoman.core.task_state import CreateTask, LinkTask, MoveTask
-from dragoman.engine.operation import Operation
+from dragoman.engine.operation import Dialect, Operation
 from dragoman.engine.queries.entries import all_entries
 from dragoman.ledger.entry import read_line
 from dragoman.services.dispatch.budget_enforcer import attempt_cost
 from dragoman.surfaces.mcp.tool import argument_schema
-from dragoman.surfaces.mcp.tools import CORE_GROUP, build_tools
+from dragoman.surfaces.mcp.tools import build_tools
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import START, HubServer, serving
 from tests.surfaces.mcp import fixtures
@@ -86,10 +88,49 @@ def test_concurrent_claims_get_different_tasks(server: HubServer) -> None:
     assert len({claimed["task"] for claimed in run_with_client(server, "zed", race)}) == 8
 
 
-@proves("MCP-TOOLS", "TASK-OBSTACLE")
+@proves("MCP-TOOLS", "QUESTION-WAIT")
+def test_waiting_client_gets_the_answer(server: HubServer) -> None:
+    task = server.submit(CreateTask("Paint it", ready=True))
+    call_once(server, "ada", "claim", task=task)
+
+    async def ask(client: Client) -> Any:
+        asking = asyncio.create_task(
+            call_tool(client, "ask", task=task, question="Red or blue?", wait=300)
+        )
+        while not (await asyncio.to_thread(server.get, f"/v1/tasks/{task}"))["questions"]:
+            continue
+        await asyncio.to_thread(server.submit, AnswerQuestion(task, "Blue."))
+        return await asking
+
+    answered = run_with_client(server, "ada", ask)
+    assert (answered["question"], answered["state"], answered["answer"]) == (
+        "q1",
+        "answered",
+        "Blue.",
+    )
+    open_one = call_once(server, "ada", "ask", task=task, question="How thick?", go_on=True)
+    assert (open_one["state"], "answer" in open_one) == ("open", False)
+    refused = refusal_of_call(server, "ada", "ask", task="nowhere", question="?", wait=300)
+    assert refused == "task_not_found"
+
+
+@proves("MCP-TOOLS", "NOTIFY-ATTENTION")
+def test_question_of_which_nobody_is_told_has_a_warning() -> None:
+    server = HubServer()
+    quiet = replace(server.deps.settings, notify=NotifySettings(inbox=False))
+    server.deps = replace(server.deps, settings=quiet)
+    with serving(mount_mcp(server)):
+        server.add_agent("ada")
+        task = server.submit(CreateTask("Paint it", ready=True))
+        call_once(server, "ada", "claim", task=task)
+        (warning,) = call_once(server, "ada", "ask", task=task, question="Red?")["warnings"]
+    assert warning.startswith("nobody is told of the question")
+
+
+@proves("MCP-TOOLS", "TASK-OBSTACLE", "BRIEFING")
 def test_question_with_notifications_has_no_warning() -> None:
     server = HubServer()
-    notify = NotifySettings(command=("tell-them",))
+    notify = NotifySettings(command=("tell-them",), inbox=False)
     server.deps = replace(server.deps, settings=replace(server.deps.settings, notify=notify))
     with serving(mount_mcp(server)):
         server.add_agent("ada")
@@ -98,6 +139,11 @@ def test_question_with_notifications_has_no_warning() -> None:
         request = call_once(server, "ada", "ask", task=task, question="Red or blue?")
         read = call_once(server, "ada", "read", task=task)
         inbox = call_once(server, "ada", "inbox")
+        server.submit(AnswerQuestion(task, "Blue."))
+        claimed = call_once(server, "ada", "claim", task=task)
+    (answered,) = claimed["briefing"]["answers"]
+    assert (answered["text"], answered["answer"]) == ("Red or blue?", "Blue.")
+    assert "answers" not in claimed["about"], "what the briefing has is not told twice"
     assert request == {"task": task, "status": "blocked"}
     assert read["obstacle"] == "Red or blue?"
     assert [one["obstacle"] for one in inbox["blocked"]] == ["Red or blue?"]
@@ -151,13 +197,12 @@ def test_question_is_answered_in_the_history(server: HubServer) -> None:
         await call_tool(client, "claim", task=task)
         request = await call_tool(client, "ask", task=task, question="Red or blue?")
         assert request["status"] == "blocked"
-        (warning,) = request["warnings"]
-        assert warning.startswith("nobody is told of the question"), "none is set up to be told"
+        assert "warnings" not in request, "the owner is told"
         inbox = await call_tool(client, "inbox")
         assert [one["id"] for one in inbox["blocked"]] == [task]
 
     run_with_client(server, "bob", ask_question)
-    call_once(server, "owner", "update", task=task, status="ready", notes="Blue.")
+    call_once(server, "owner", "update", task=task, status="ready", progress="Blue.")
 
     async def read_answer(client: Client) -> None:
         inbox = await call_tool(client, "inbox")
@@ -169,6 +214,25 @@ def test_question_is_answered_in_the_history(server: HubServer) -> None:
         assert response["body"]["reason"] == "Blue."
 
     run_with_client(server, "bob", read_answer)
+
+
+@proves("SEE-STATUS")
+def test_status_shows_the_whole_hub_without_empty_fields(server: HubServer) -> None:
+    task = server.submit(CreateTask("Held", ready=True))
+
+    async def work_and_look(client: Client) -> Any:
+        await call_tool(client, "claim", task=task)
+        return await call_tool(client, "status")
+
+    shown = run_with_client(server, "ada", work_and_look)
+
+    held = {one["task"]: one for one in shown["working"]}
+    assert (held[task]["agent"], held[task]["attempt"], held[task]["leaseValid"]) == (
+        "ada",
+        1,
+        True,
+    )
+    assert task in next(one["holds"] for one in shown["agents"] if one["name"] == "ada")
 
 
 @proves("MCP-TOOLS")
@@ -224,27 +288,114 @@ def test_inbox_lists_handoffs_to_the_caller(server: HubServer) -> None:
     assert call_once(server, "hal", "inbox")["handoffs"] == []
 
 
-@proves("MCP-TOOLS")
-def test_invalid_status_warns_and_block_without_blockers_is_refused(server: HubServer) -> None:
+@proves("MCP-EFFECT")
+def test_update_that_cannot_change_the_status_is_an_error(server: HubServer) -> None:
     server.add_agent("gus")
     task = server.submit(CreateTask("Stuck", ready=True, assignee="gus"))
 
+    async def update(client: Client, tool: str = "update", **arguments: Any) -> Any:
+        response = await client.call_tool(tool, {"task": task, **arguments})
+        return response.structured_content if response.is_error else None
+
     async def work(client: Client) -> None:
-        early = await call_tool(client, "update", task=task, status="in-progress")
-        assert early["warnings"] == [
-            f"{task} enters in-progress only by a claim: nothing was changed"
-        ]
+        assert await update(client, status="in-progress") == {
+            "code": "invalid_transition",
+            "detail": f"{task} enters in-progress only by a claim: nothing was changed",
+        }
         await call_tool(client, "claim", task=task)
-        refused_update = await call_tool(client, "update", task=task, status="done")
-        assert refused_update["status"] == "in-progress"
-        assert refused_update["warnings"] == [
-            "there is no transition from in-progress to done: nothing was changed"
-        ]
+        for arguments in ({"status": "done"}, {"status": "backlog"}):
+            assert (await update(client, **arguments))["code"] == "invalid_transition"
+        assert (await update(client, status="done", progress="half")) == {
+            "code": "invalid_transition",
+            "detail": "there is no transition from in-progress to done: written into the work log",
+        }
+        assert (await update(client, "task_update", to="done"))["code"] == "invalid_transition"
+        assert (await update(client))["code"] == "invalid_field"
+        assert (await update(client, "task_update"))["code"] == "invalid_field"
+        # The same status is no change, and no error (S-TASK).
+        assert await update(client, status="in-progress") is None
         assert (
             await refusal_code(client, "complete", task=task, outcome="blocked") == "invalid_field"
         )
 
     run_with_client(server, "gus", work)
+
+
+@proves("MCP-EFFECT")
+def test_message_whose_effect_is_refused_is_an_error_and_delivered(server: HubServer) -> None:
+    task = server.submit(CreateTask("Held by bob", ready=True))
+    call_once(server, "bob", "claim", task=task)
+    letter = {"to": ["bob"], "subject": f"[{task}] OFFERING_READY", "body_md": "Done.\n"}
+
+    async def send(client: Client) -> types.CallToolResult:
+        result = await client.call_tool("mail_send", letter)
+        assert isinstance(result, types.CallToolResult)
+        return result
+
+    sent = run_with_client(server, "ada", send)
+
+    assert sent.is_error
+    assert sent.structured_content is not None
+    assert sent.structured_content["effect"]["code"] == "unauthorized_agent"
+    (text,) = sent.content
+    assert isinstance(text, types.TextContent)
+    assert text.text.startswith("unauthorized_agent: the message was taken, its effect refused: ")
+    letters = call_once(server, "bob", "inbox")["letters"]
+    assert sent.structured_content["id"] in [letter["id"] for letter in letters]
+
+
+@proves("MCP-TOOLS")
+def test_task_is_created_released_and_asked_about_while_work_goes_on(server: HubServer) -> None:
+    server.add_agent("ivo")
+
+    async def work(client: Client) -> Any:
+        found = await call_tool(client, "create", title="Found", assignee="ivo", priority="high")
+        assert found["status"] == "ready"
+        later = await call_tool(client, "create", title="Later", ready=False, parent=found["task"])
+        assert later["status"] == "backlog"
+        await call_tool(client, "claim", task=found["task"])
+        asked = await call_tool(client, "ask", task=found["task"], question="A or B?", go_on=True)
+        assert asked["status"] == "in-progress"
+        released = await call_tool(client, "release", task=found["task"], reason="not mine")
+        assert released["status"] == "ready"
+        return await call_tool(client, "read", task=found["task"])
+
+    task = run_with_client(server, "ivo", work)
+    assert (task["priority"], task["reservedFor"]) == ("high", "ivo")
+    assert [question["text"] for question in task["questions"]] == ["A or B?"]
+
+
+@proves("MCP-TOOLS")
+def test_letter_is_sent_answered_and_dealt_with(server: HubServer) -> None:
+    for name in ("max", "mia"):
+        server.add_agent(name)
+    task = server.submit(CreateTask("Talked about", aliases=("bead:talk-1",)))
+
+    async def write(client: Client) -> Any:
+        return await call_tool(client, "send", to=["mia"], subject="DONE", text="Is it?", task=task)
+
+    async def answer(client: Client) -> Any:
+        (letter,) = (await call_tool(client, "inbox"))["letters"]
+        answer = await call_tool(
+            client, "send", to=["max"], subject="Re", text="It is", reply_to=letter["id"]
+        )
+        assert (await call_tool(client, "inbox", done=[letter["id"]]))["letters"] == []
+        # To say so again is a repeat.
+        await call_tool(client, "inbox", done=[letter["id"]])
+        assert await refusal_code(client, "inbox", done=["nobody-knows"]) == "mail_not_found"
+        return letter, answer
+
+    sent = run_with_client(server, "max", write)
+    letter, answered = run_with_client(server, "mia", answer)
+    assert letter["id"] == sent["id"]
+    assert sent["thread"] == answered["thread"] == letter["thread"]
+    assert call_once(server, "max", "read", task=task)["status"] == "backlog"
+    assert (
+        refusal_of_call(
+            server, "max", "send", to=["mia"], subject="x", text="", task="nobody-knows"
+        )
+        == "task_not_found"
+    )
 
 
 @proves("MCP-TOOLS")
@@ -336,10 +487,10 @@ def test_refusal_is_a_tool_error_with_code_and_detail(server: HubServer, mode: s
         ("update", {}, "invalid_field"),
         ("complete", {"task": "x", "outcome": "perhaps"}, "invalid_field"),
         ("ask", {"task": "x", "question": ""}, "invalid_field"),
-        ("send", {"message": "hello"}, "not_recognized"),
-        ("send", {"message": {"hello": "there"}}, "not_recognized"),
-        ("send", {"message": '{"hello": '}, "invalid_json"),
-        ("send", {"message": {"protocol": "aof"}}, "invalid_envelope"),
+        ("send_message", {"message": "hello"}, "not_recognized"),
+        ("send_message", {"message": {"hello": "there"}}, "not_recognized"),
+        ("send_message", {"message": '{"hello": '}, "invalid_json"),
+        ("send_message", {"message": {"protocol": "aof"}}, "invalid_envelope"),
         ("read", {"task": "../../etc/passwd"}, "invalid_id"),
         ("aof_task_update", {"taskId": "TASK-2026-02-09-999", "notes": "x"}, "task_not_found"),
         ("aof_task_update", {}, "invalid_envelope"),
@@ -401,17 +552,17 @@ def test_message_of_any_dialect_is_sent_as_the_caller(server: HubServer) -> None
 
     async def send(client: Client) -> None:
         await call_tool(client, "claim", task=task)
-        sent = await call_tool(client, "send", message=message)
+        sent = await call_tool(client, "send_message", message=message)
         assert sent == {
             "dialect": "aof",
             "type": "status.update",
             "reply": {"taskId": task, "status": "in-progress"},
         }
-        again = await call_tool(client, "send", message="AOF/1 " + json.dumps(message))
+        again = await call_tool(client, "send_message", message="AOF/1 " + json.dumps(message))
         assert again["repeated"] is True
 
     run_with_client(server, "ada", send)
-    assert refusal_of_call(server, "bob", "send", message=message) == "identity_mismatch"
+    assert refusal_of_call(server, "bob", "send_message", message=message) == "identity_mismatch"
 
 
 @proves("MCP-DIALECTS")
@@ -481,7 +632,7 @@ def test_report_and_its_repeat_reply_with_task_status(
     async def send(client: Client) -> None:
         await call_tool(client, "claim", task=task, session=session)
         for _ in range(2):
-            sent = await call_tool(client, "send", message=report)
+            sent = await call_tool(client, "send_message", message=report)
             assert sent["reply"]["status"] == status
             assert (await call_tool(client, "read", task=task))["status"] == status
 
@@ -507,29 +658,34 @@ def test_operations_with_a_summary_are_tools_with_schema() -> None:
         }
 
 
+_DAILY_TOOLS = [
+    *("claim", "create", "update", "complete", "release", "ask", "read", "status", "inbox", "send")
+]
+
+
 @proves("MCP-SIZE")
 def test_tool_list_is_small(server: HubServer) -> None:
     listed = run_with_client(server, "ada", lambda client: client.list_tools()).tools
 
-    by_group: dict[str, list[types.Tool]] = {}
-    tools = build_tools(build_dialects())
+    assert [tool.name for tool in listed] == _DAILY_TOOLS
+    assert _size(listed) < 6 * 1024
     for tool in listed:
         assert tool.description
-        by_group.setdefault(tools[tool.name].group, []).append(tool)
-    core = by_group.pop(CORE_GROUP)
-    assert _size(core) < 10_000
-    assert {tool.name for tool in core} == {
-        "claim",
-        "update",
-        "complete",
-        "heartbeat",
-        "send",
-        "inbox",
-        "ask",
-        "read",
-    }
-    assert by_group
-    assert all(_size(group) < 6_000 for group in by_group.values())
+        for name, argument in tool.input_schema["properties"].items():
+            assert argument.get("description"), f"{tool.name}: {name} is described"
+
+
+@proves("MCP-SIZE")
+@pytest.mark.parametrize("dialect", build_dialects(), ids=lambda dialect: dialect.name)
+def test_dialect_adds_few_tools(server: HubServer, dialect: Dialect) -> None:
+    server.add_agent("talker")
+    server.submit(RegisterAgent("talker", speaks=(dialect.name,)))
+    listed = run_with_client(server, "talker", lambda client: client.list_tools()).tools
+
+    names = [tool.name for tool in listed]
+    added = {one.name.replace(".", "_") for one in dialect.operations if one.summary}
+    assert set(names) == {*_DAILY_TOOLS, "send_message", *added}
+    assert _size([tool for tool in listed if tool.name not in _DAILY_TOOLS]) < 7 * 1024
 
 
 @proves("MCP-DIALECTS")

@@ -101,7 +101,6 @@ def letter_event(
 
 
 def check_stage_duration(ms: int) -> Refusal | None:
-    """Check the duration of a stage."""
     return check_duration("the time of a stage", ms, *WAIT_RANGE_MS)
 
 
@@ -120,7 +119,6 @@ def repeat_decision(handoff: Handoff) -> Decision:
 
 
 def handoff_receipt(id: str, state: HandoffStatus, task: Task) -> Receipt:
-    """Receipt with the state of a handoff and of its task."""
     return replace(task_receipt(task, task.status), stream=handoff_stream(id), state=state)
 
 

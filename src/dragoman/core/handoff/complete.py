@@ -42,14 +42,12 @@ def decide_complete(command: CompleteHandoff, read: Read, now: int) -> Decision 
     if read.actor.name != handoff.recipient:
         return not_authorized_refusal(handoff, read.actor, "complete", handoff.recipient)
     note = completion_note(command, read.actor.name)
-    details = {"handoff": handoff.id, **note.data}
-    reported = decide_report_outcome(
-        ReportOutcome(
-            task.id, "done", command.notes, details=details, apply=True, backoff=command.backoff
-        ),
-        read,
-        now,
+    report = ReportOutcome(
+        task.id, "done", details={"handoff": handoff.id}, apply=True, backoff=command.backoff
     )
+    if not command.is_confidential:
+        report = replace(report, notes=command.notes, details={**report.details, **note.data})
+    reported = decide_report_outcome(report, read, now)
     if isinstance(reported, Refusal) and reported.code == "lease_lost":
         lost = f"{handoff.recipient} does not hold {task.id} any more"
         obstacle = check_can_begin(task)
@@ -74,12 +72,19 @@ def completion_note(command: CompleteHandoff, by: str) -> HandoffNoted:
 
 
 def completion_events(
-    handoff: Handoff, task: Task, read: Read, note: HandoffNoted, *, is_checkpoint: bool = False
+    handoff: Handoff,
+    task: Task,
+    read: Read,
+    note: HandoffNoted,
+    *,
+    is_checkpoint: bool = False,
+    outcome: str = "",
 ) -> StreamEvents:
     """Events that end the recipient's part, whatever dialect reported it, and a letter to the
     sender.
 
-    The task cannot be handed back any more. `is_checkpoint`: the work is left to a successor, not
+    The task cannot be handed back any more. `outcome`: where the work is not done, as its letter
+    says. `is_checkpoint`: the work is left to a successor, not
     done.
     """
     stream = handoff_stream(handoff.id)
@@ -90,7 +95,9 @@ def completion_events(
     )
     if read.actor.name == handoff.sender:
         return events
-    speaker, fields = handoff.recipient, {"note": note.text} if is_checkpoint else {}
+    speaker, fields = handoff.recipient, {"note": note.text} if is_checkpoint or outcome else {}
+    if outcome:
+        fields["outcome"] = outcome
     notice = letter_event(
         read, "handoff.complete", (handoff.sender,), handoff, fields, speaker=speaker
     )
@@ -108,12 +115,24 @@ def decide_close(command: CloseHandoff, read: Read, now: int) -> Decision | Refu
         return not_authorized_refusal(
             handoff, read.actor, "close", f"{handoff.sender} or a coordinator"
         )
-    refusal = check_text("closure_notes", command.notes, MAX_TEXT)
+    refusal = check_text("closure_notes", command.notes, MAX_TEXT) or _check_finished(handoff, task)
     if refusal:
         return refusal
     closed = HandoffTransitioned(handoff.status, "closed", command.notes, by=read.actor.name)
     return Decision(
         handoff_receipt(handoff.id, "closed", task), ((handoff_stream(handoff.id), closed),)
+    )
+
+
+def _check_finished(handoff: Handoff, task: Task) -> Refusal | None:
+    """Refuse to close completed work that was sent back to the recipient."""
+    is_back = task.status in ("ready", "in-progress", "blocked") and task.handoff is None
+    if handoff.status != "completed" or not is_back or task.assignee != handoff.recipient:
+        return None
+    return Refusal(
+        "invalid_transition",
+        f"{task.id} was sent back to {handoff.recipient} and is {task.status}: close {handoff.id} "
+        "when the work is finished",
     )
 
 

@@ -63,6 +63,7 @@ def _recorded_event(command: HandoffCommand, handoff: Handoff, read: Read) -> Ha
             event = _acceptance(command, handoff, by)
         case ActivateHandoff() if not handoff.find_step("rejected"):
             is_same = command.work_state_update == _last_work_state(handoff, read)
+            is_same = is_same and not _is_sent_back(handoff, read)
             event = HandoffTransitioned("accepted", "activated", by=by) if is_same else None
         case RejectHandoff():
             event = HandoffRejected(by, command.reason, command.detail, command.suggested_fix)
@@ -81,6 +82,12 @@ def _recorded_event(command: HandoffCommand, handoff: Handoff, read: Read) -> Ha
         case _:
             event = None
     return event
+
+
+def _is_sent_back(handoff: Handoff, read: Read) -> bool:
+    """True if the work was completed and sent back: to activate again would be new work."""
+    task = read.task(handoff.task) if handoff.status == "completed" else None
+    return isinstance(task, Task) and task.status in ("ready", "blocked")
 
 
 def _is_extended(command: ExtendHandoff, by: str, events: Sequence[Event]) -> bool:

@@ -60,11 +60,11 @@ from dragoman.core.limits import (
     check_json,
     check_range,
     check_text,
+    has_visible_text,
 )
 from dragoman.core.read import Decision, Read, StreamEvents
 from dragoman.core.task_state import Task, TaskEdited, TaskHandedOver
 from dragoman.core.timestamps import TIMESTAMP_RANGE
-from dragoman.text.confusables import has_visible_text
 
 # --- propose ----------------------------------------------------------------------------------
 

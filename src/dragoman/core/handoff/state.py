@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from dragoman.core.actor import HUB_NAME
 from dragoman.core.backoff import Backoff
-from dragoman.core.base import DEFAULT_LEASE_MS, Command, Event
+from dragoman.core.base import ATTENTION_LIST, DEFAULT_LEASE_MS, Command, Event
+from dragoman.core.ids import ACTOR_STREAMS, handoff_stream
 from dragoman.core.timestamps import clamp_timestamp
 
 # --- names of states and reasons --------------------------------------------------------------
@@ -45,10 +46,14 @@ RejectReason = Literal[
 # --- commands ---------------------------------------------------------------------------------
 
 
+_KEPT_IN: Final = (handoff_stream(""), ACTOR_STREAMS)
+
+
 class ProposeHandoff(Command, frozen=True, tag="handoff.propose"):
     """Propose a package to its recipient."""
 
     free_text = ("title", "reason")
+    original_kept_in = _KEPT_IN
 
     task: str
     recipient: str
@@ -82,6 +87,8 @@ GateFailure = tuple[RejectReason, str]
 
 class HandoffCommand(Command, frozen=True):
     """A command about one existing handoff."""
+
+    original_kept_in = _KEPT_IN
 
     handoff: str
 
@@ -140,6 +147,8 @@ class CompleteHandoff(HandoffCommand, frozen=True, tag="handoff.complete"):
 
     notes: str = ""
     final_artifacts: tuple[dict[str, object], ...] = ()
+    is_confidential: bool = False
+    """True if what it says stays with the handoff: the report of the task only names it."""
     backoff: Backoff = Backoff()
 
 
@@ -652,8 +661,11 @@ def package_section(package: Mapping[str, object], name: str) -> dict[str, Any]:
 
 
 def handoff_list_keys(handoff: Handoff) -> tuple[str, ...]:
-    """Lists that the handoff is on: all, by task, by sender, by recipient, by state."""
+    """Lists that the handoff is on: all, by task, by sender, by recipient, by state; and what needs
+    attention."""
+    needs_attention = handoff.is_active and (handoff.awaits_approval or handoff.is_escalated)
     return (
+        *((ATTENTION_LIST,) if needs_attention else ()),
         ALL_HANDOFFS,
         f"handoffs.space:{handoff.teamspace}",
         f"handoffs.task:{handoff.task}",
@@ -670,7 +682,6 @@ MAX_NOTES: Final = 64
 
 
 def fold_proposed(_: None, event: HandoffProposed, at: int) -> Handoff:
-    """The handoff as it is proposed."""
     return Handoff(
         id=event.id,
         sender=event.sender,

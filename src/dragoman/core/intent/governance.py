@@ -3,10 +3,12 @@
 Every rule is a pure function that returns the reason of its veto, or None.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Final, cast
+from unicodedata import normalize
 
 import msgspec
 from msgspec import Struct
@@ -23,7 +25,7 @@ from dragoman.core.intent.candidate import (
 from dragoman.core.intent.state import Intent
 from dragoman.core.task_state import Task
 from dragoman.core.timestamps import format_duration, to_rfc3339
-from dragoman.text.confusables import VisibleText, visible_words
+from dragoman.text.safe_text import HARMFUL
 from dragoman.text.search_terms import Words, extract_words
 
 
@@ -38,6 +40,8 @@ class Candidacy(Struct, frozen=True):
     policy: Policy
     now: int
 
+
+_WORD: Final = re.compile(r"[^\W_]+")
 
 RuleTable = dict[str, Callable[[Candidacy], str | None]]
 
@@ -58,7 +62,7 @@ def forbidden_goal_reason(goal: str, policy: Policy, other_texts: Iterable[str] 
         return None
     by_first_word = _phrases_by_first_word(policy.forbidden_goals)
     for text, prefix in chain(((goal, "it has"),), ((one, "it comes with") for one in other_texts)):
-        found = _find_phrase(visible_words(text), by_first_word)
+        found = _find_phrase(_split_words(text), by_first_word)
         if found:
             return f"{FORBIDDEN_GOAL}: {prefix} the words {' '.join(found)!r}"
     return None
@@ -91,24 +95,23 @@ def _phrases_by_first_word(forbidden: tuple[str, ...]) -> Mapping[str, Sequence[
     """The phrases by their first words, split once for all goals."""
     phrases: dict[str, list[Words]] = {}
     for phrase in forbidden:
-        words = visible_words(phrase).words
+        words = _split_words(phrase)
         if words:
             phrases.setdefault(words[0], []).append(words)
     return phrases
 
 
-def _find_phrase(text: VisibleText, by_first_word: Mapping[str, Sequence[Words]]) -> Words | None:
-    """Find a phrase whose words follow one another in the text, or whose letters do if some are
-    hidden.
-    """
-    words = text.words
+def _split_words(text: str) -> Words:
+    """All words of a text, as they are seen: invisible characters are no part of them."""
+    shown = HARMFUL.sub(lambda found: " " * found[0].isspace(), text)
+    return tuple(_WORD.findall(normalize("NFKC", shown).casefold()))
+
+
+def _find_phrase(words: Words, by_first_word: Mapping[str, Sequence[Words]]) -> Words | None:
+    """Find a phrase whose words follow one another."""
     for index, word in enumerate(words):
         for phrase in by_first_word.get(word, ()):
             if words[index : index + len(phrase)] == phrase:
-                return phrase
-    if text.letters:
-        for phrase in chain.from_iterable(by_first_word.values()):
-            if "".join(phrase) in text.letters:
                 return phrase
     return None
 

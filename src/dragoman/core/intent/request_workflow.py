@@ -151,7 +151,6 @@ class IntentWorkflow:
         assert before == after or can_become(before, after), f"no way from {before} to {after}"
 
     def record_task(self, event: TaskEvent) -> None:
-        """Record an event of its task."""
         self._events.append((task_stream(self.task.id), event))
         self.task = TASK_FOLDS[type(event)](self.task, event, self._now)
 
@@ -223,7 +222,6 @@ class IntentWorkflow:
     def _dispatch_unless_vetoed(
         self, candidate: Candidate, reasons: tuple[str, ...], rules: RuleTable, request_id: str = ""
     ) -> bool:
-        """Dispatch to the candidate if no rule vetoes it; return whether it was dispatched."""
         agent, id = candidate.agent, self.intent.id
         if reasons:
             self.record_intent(IntentRejected(id, reasons, agent))

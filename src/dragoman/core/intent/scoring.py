@@ -138,7 +138,6 @@ class AgentRanker:
             self.update(reputation, now)
 
     def update(self, reputation: Reputation, now: int) -> None:
-        """Update the scores of an agent."""
         descriptor = reputation.descriptor
         if descriptor is None:
             return

@@ -1,14 +1,12 @@
 """Handoffs: one by its id, and pages of those that match a filter."""
 
-from collections.abc import Collection, Mapping
-from typing import Final, Protocol
+from collections.abc import Mapping
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core import not_found
-from dragoman.core.actor import Actor
-from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
     ALL_HANDOFFS,
@@ -28,24 +26,7 @@ from dragoman.engine.queries.entries import (
     walk_list,
 )
 from dragoman.engine.queries.tasks import find_task
-
-
-class Team(Protocol):
-    """The members of a teamspace."""
-
-    @property
-    def members(self) -> Collection[str]:
-        """Names of those who work in it."""
-        ...
-
-    @property
-    def coordinators(self) -> Collection[str]:
-        """Names of those who coordinate it."""
-        ...
-
-
-NO_TEAMS: Final[Mapping[str, Team]] = {}
-"""Without teams every teamspace is open to all."""
+from dragoman.engine.queries.visibility import OWNER, Reader, Team, handoff_audience
 
 
 def find_coordinators(store: Store, team: Team | None = None) -> tuple[str, ...]:
@@ -61,22 +42,6 @@ def find_coordinators(store: Store, team: Team | None = None) -> tuple[str, ...]
     return here or names_in_role(store, "orchestrator") + names_in_role(store, "human")
 
 
-def is_member(teams: Mapping[str, Team], teamspace: str, actor: Actor | str) -> bool:
-    """True if this actor may see and act in a teamspace, as far as membership is concerned."""
-    team = teams.get(teamspace)
-    if team is None or (isinstance(actor, Actor) and actor.role in MAY_DISPATCH):
-        return True
-    if isinstance(actor, Actor) and actor.role == "coordinator" and team.coordinators:
-        return actor.name in team.coordinators
-    name = actor if isinstance(actor, str) else actor.name
-    return not team.members or name in team.members or name in team.coordinators
-
-
-def hidden_teamspaces(teams: Mapping[str, Team], actor: Actor) -> frozenset[str]:
-    """The teamspaces that this actor may neither see nor act in."""
-    return frozenset(name for name in teams if not is_member(teams, name, actor))
-
-
 _PAGE: Final = 500
 
 
@@ -89,10 +54,7 @@ class HandoffFilter(Struct, frozen=True):
     sender: str = ""
     recipient: str = ""
     teamspace: str = ""
-    reader: str = ""
-    """The reader; empty: the owner of the hub, who sees all."""
-    hidden_teamspaces: frozenset[str] = frozenset()
-    """Teamspaces that are hidden from the reader."""
+    reader: Reader = OWNER
     before: int = END_OF_LIST
     limit: int = 50
 
@@ -111,7 +73,7 @@ class HandoffFilter(Struct, frozen=True):
 
     def matches(self, handoff: Handoff) -> bool:
         """True if the handoff belongs on the page."""
-        if is_hidden_from(handoff, self.reader, self.hidden_teamspaces):
+        if not self.reader.may_read(handoff_audience(handoff)):
             return False
         comparisons = (
             (self.status, handoff.status),
@@ -133,18 +95,6 @@ class HandoffPage(Struct, frozen=True):
     next: int | None
 
 
-def is_hidden_from(handoff: Handoff, name: str, hidden_teamspaces: Collection[str]) -> bool:
-    """True for a handoff in a hidden teamspace, except for its sender and recipient.
-
-    Both keep access, also when one of them is removed from the teamspace: they can finish or give
-    back what they hold.
-    """
-    return handoff.teamspace in hidden_teamspaces and name not in (
-        handoff.sender,
-        handoff.recipient,
-    )
-
-
 def load_handoff(store: Store, id: str) -> Handoff | None:
     """The handoff with this id, whoever may see it; None: there is none."""
     found = find_by_id(store, id, Handoff)
@@ -158,22 +108,21 @@ def handoff_held_by(store: Store, task: Task, agent: str) -> Handoff | None:
     return load_handoff(store, active.id) if active is not None and is_taken else None
 
 
-def find_handoff(
-    store: Store, id: str, reader: str = "", hidden_teamspaces: Collection[str] = ()
-) -> Handoff | Refusal:
-    """The handoff with this id, as far as `reader` may see it; empty: the owner of the hub."""
+def find_handoff(store: Store, id: str, reader: Reader = OWNER) -> Handoff | Refusal:
+    """The handoff with this id, if `reader` may see it."""
     found = find_by_id(store, id, Handoff)
-    is_hidden = isinstance(found, Handoff) and is_hidden_from(found, reader, hidden_teamspaces)
+    is_hidden = isinstance(found, Handoff) and not reader.may_read(handoff_audience(found))
     return not_found.handoff(id) if is_hidden else found
 
 
 def escalation_recipients(
     teams: Mapping[str, Team], fallback: str, store: Store, id: str
 ) -> tuple[str, ...]:
-    """The people to tell about a handoff that is stuck; `fallback` if there are none."""
+    """Those who are told about a handoff that is stuck: coordinators, or else `fallback` and all
+    people."""
     found = find_handoff(store, id) if teams and id else None
     team = teams.get(found.teamspace) if isinstance(found, Handoff) else None
-    return find_coordinators(store, team) or (fallback,)
+    return find_coordinators(store, team) or (fallback, *names_in_role(store, "human"))
 
 
 def handoff_page(store: Store, filters: HandoffFilter) -> HandoffPage | Refusal:

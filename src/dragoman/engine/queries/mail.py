@@ -5,14 +5,12 @@ from heapq import merge
 from itertools import groupby
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from dragoman.core import not_found
-from dragoman.core.actor import Actor, CommandRefused
+from dragoman.core.actor import CommandRefused
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import check_id, is_task_name, mail_stream
 from dragoman.core.mail import Mail
 from dragoman.core.task_state import BEAD_KIND
@@ -26,7 +24,6 @@ from dragoman.engine.queries.entries import (
     stream_state,
     walk_list,
 )
-from dragoman.engine.queries.handoffs import Team, find_handoff, hidden_teamspaces, is_hidden_from
 from dragoman.engine.queries.tasks import find_task
 from dragoman.ledger.entry import read_line
 
@@ -73,7 +70,6 @@ def _any_mail(_: Mail) -> bool:
 
 
 def find_letter(store: Store, id: str, matches: MailFilter = _any_mail) -> Mail | Refusal:
-    """The letter with this id."""
     malformed = check_id(id, "letter id")
     if malformed is not None:
         return malformed
@@ -211,31 +207,3 @@ def find_thread(name: str, store: Store) -> str | Refusal:
         return name
     thread = task_name_in_mail(name, store)
     return check_id(thread, "thread") or thread
-
-
-# --- visibility -------------------------------------------------------------------------------
-
-
-class _HandoffReference(Struct, frozen=True):
-    """The field by which a letter about a handoff names it."""
-
-    handoff_id: str = ""
-
-
-def mail_visible_to(
-    reader: Actor, teams: Mapping[str, Team], store: Store
-) -> Callable[[Mail], bool]:
-    """A predicate for the letters that this reader may see; sender and recipients always may."""
-    hidden = hidden_teamspaces(teams, reader)
-
-    def is_visible(mail: Mail) -> bool:
-        if not hidden or mail.sender == reader.name or mail.is_recipient(reader.name):
-            return True
-        try:
-            about = msgspec.json.decode(mail.body, type=_HandoffReference).handoff_id
-        except msgspec.DecodeError:
-            return True
-        found = find_handoff(store, about) if about else None
-        return not (isinstance(found, Handoff) and is_hidden_from(found, reader.name, hidden))
-
-    return is_visible

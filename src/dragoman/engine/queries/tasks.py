@@ -23,8 +23,14 @@ from dragoman.core.task_state import (
 from dragoman.engine.ports import ListQuery, Store, StreamRow, TaskQuery
 from dragoman.engine.queries.entries import all_entries, decode_event, stream_entries, stream_state
 from dragoman.ledger.entry import Entry, read_line, transition_id
-from dragoman.ledger.indexes import split_alias, streams_named, unresolved_name
-from dragoman.ledger.stream_state import State, fold, replay
+from dragoman.ledger.stream_state import (
+    State,
+    fold,
+    replay,
+    split_alias,
+    streams_named,
+    unresolved_name,
+)
 
 # --- one task ---------------------------------------------------------------------------------
 
@@ -215,6 +221,10 @@ _MAX_READS = 20
 """Limit of reads to fill a page, so that a page without a match does not read the whole store."""
 
 
+_SEARCH_PAGE = 500
+"""Tasks that are read at a time for one that has some words, which few have."""
+
+
 class TaskFilter(Struct, frozen=True):
     """Filters for a page of tasks."""
 
@@ -225,6 +235,8 @@ class TaskFilter(Struct, frozen=True):
     limit: int = 50
     is_unassigned: bool = False
     """True: only tasks that anyone may take."""
+    words: tuple[str, ...] = ()
+    """Only tasks whose names and texts have all of these, in any case."""
 
     def matches(self, task: Task, now: int) -> bool:
         """True if the task belongs on the page."""
@@ -232,7 +244,15 @@ class TaskFilter(Struct, frozen=True):
             return False
         if self.is_unassigned and (task.assignee or task.reserved_for):
             return False
-        return not self.is_claimable or (not task.open_blockers and task.not_before <= now)
+        if self.is_claimable and (task.open_blockers or task.not_before > now):
+            return False
+        return not self.words or self._has_words(task)
+
+    def _has_words(self, task: Task) -> bool:
+        notes = task.reported.notes if task.reported else ""
+        texts = (task.id, task.aof_id, *task.aliases, task.title, task.assignee, task.body)
+        text = "\n".join((*texts, task.obstacle, notes)).casefold()
+        return all(word.casefold() in text for word in self.words)
 
 
 class TaskPage(Struct, frozen=True):
@@ -242,12 +262,27 @@ class TaskPage(Struct, frozen=True):
     next: int | None
 
 
+def page_of_past_tasks(store: Store, filters: TaskFilter, position: int, now: int) -> TaskPage:
+    """A page of tasks as they were; its cursor counts tasks by age, the oldest is 1."""
+    past = list(enumerate(tasks_as_of(store, position), start=1))
+    end = len(past) if filters.before is None else min(len(past), max(filters.before - 1, 0))
+    matches = [
+        TaskView(task, None, number)
+        for number, task in reversed(past[:end])
+        if filters.matches(task, now)
+    ]
+    page = matches[: filters.limit]
+    return TaskPage(page, page[-1].number if len(matches) > filters.limit else None)
+
+
 def page_of_tasks(store: Store, filters: TaskFilter, now: int) -> TaskPage:
     """A page of tasks as they are."""
     found, before = list[TaskView](), filters.before
     for _ in range(_MAX_READS):
         # One more than is shown, to know whether there is another page.
         needed = filters.limit + 1 - len(found)
+        if filters.words:
+            needed = max(needed, _SEARCH_PAGE)
         query = TaskQuery(filters.status, filters.assignee or None, before, needed)
         views = list_tasks(store, query)
         found += [view for view in views if filters.matches(view.task, now)]

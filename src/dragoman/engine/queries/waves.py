@@ -44,7 +44,6 @@ class WaveStatus(Struct, frozen=True):
 
 
 def find_wave(store: Store, id: str) -> Wave | Refusal:
-    """The wave with this id."""
     return find_by_id(store, id, Wave)
 
 

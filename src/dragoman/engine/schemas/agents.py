@@ -4,9 +4,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from dragoman.core.agent import AgentRecord, Pause, TokenRecord
+from dragoman.core.agent import Pause, TokenRecord
 from dragoman.core.base import Role
+from dragoman.core.presence import Presence, PresenceState
 from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.queries.status import AgentStatus
 
 TokenState = Literal["good", "expired", "revoked"]
 
@@ -28,6 +30,16 @@ class PauseResource(Struct, frozen=True):
     until: str | None
 
 
+class SessionResource(Struct, frozen=True):
+    """Presence of a session of an agent."""
+
+    session: str
+    state: PresenceState
+    since: str
+    text: str | None
+    """The question, where it waits for the permission or the input of a person."""
+
+
 class AgentActivity(Struct, frozen=True, rename="camel"):
     """Activity of an agent that this hub starts."""
 
@@ -46,32 +58,51 @@ class AgentActivity(Struct, frozen=True, rename="camel"):
 
 
 class AgentResource(Struct, frozen=True, rename="camel"):
-    """The whole record of an agent or a person, except for digests."""
+    """Everything about an agent or a person, registered or not, except for digests."""
 
     name: str
     role: Role
+    registered: bool
     speaks: tuple[str, ...]
-    registered_at: str
+    registered_at: str | None
+    holds: tuple[str, ...]
+    """The tasks that it holds."""
+    waiting: int
+    """Number of ready tasks that are reserved for it."""
+    last_seen: str | None
+    """Last sign of life, where there was one lately."""
     key: str | None
     """The public half of the key that it signs with."""
     tokens: tuple[TokenResource, ...]
     paused: PauseResource | None
     saop_role: str | None
     """Its role in SAOP, where one was assigned."""
+    sessions: tuple[SessionResource, ...]
 
 
-def agent_resource(record: AgentRecord, now: int) -> AgentResource:
-    """An agent as it is now."""
+def agent_resource(agent: AgentStatus, now: int) -> AgentResource:
+    record = agent.record
     return AgentResource(
-        name=record.name,
-        role=record.role,
-        speaks=record.speaks,
-        registered_at=to_rfc3339(record.registered_at),
-        key=record.key or None,
-        tokens=tuple(_token_resource(token, now) for token in record.tokens),
-        paused=pause_resource(record.active_pause(now)),
-        saop_role=record.saop_role or None,
+        name=agent.name,
+        role=agent.role,
+        registered=record is not None,
+        speaks=record.speaks if record else (),
+        registered_at=record and to_rfc3339(record.registered_at),
+        holds=agent.holds,
+        waiting=agent.waiting,
+        last_seen=None if agent.seen_at is None else to_rfc3339(agent.seen_at),
+        key=record.key or None if record else None,
+        tokens=tuple(_token_resource(token, now) for token in record.tokens) if record else (),
+        paused=pause_resource(agent.pause),
+        saop_role=record.saop_role or None if record else None,
+        sessions=tuple(map(session_resource, agent.sessions)),
     )
+
+
+def session_resource(presence: Presence) -> SessionResource:
+    """The resource of a presence."""
+    since = to_rfc3339(presence.since)
+    return SessionResource(presence.session, presence.state, since, presence.text or None)
 
 
 def pause_resource(pause: Pause | None) -> PauseResource | None:

@@ -1,18 +1,24 @@
 """Resource schemas of tasks, leases, reports and ledger entries."""
 
 from functools import cache
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
-from msgspec.structs import fields
+from msgspec.structs import asdict, fields
 
+from dragoman.core.attempt import explain_wait
 from dragoman.core.attempt_state import Checkpoint, Lease, Report
 from dragoman.core.base import Outcome, Priority, Status
+from dragoman.core.check_state import Evidence
 from dragoman.core.event_table import EVENT_NAMES
+from dragoman.core.ids import ACTOR_STREAMS
 from dragoman.core.mail import MailEscalated, MailPosted
+from dragoman.core.question_state import Feedback, Question, QuestionKind
 from dragoman.core.task_state import Delegation, DelegationState, Task
 from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.queries.questions import QuestionState, QuestionView
+from dragoman.engine.queries.visibility import Audience, Reader
 from dragoman.ledger.entry import Entry, read_line
 
 # --- tasks ------------------------------------------------------------------------------------
@@ -28,6 +34,8 @@ class LeaseResource(_CamelCase, frozen=True):
     agent: str
     session: str | None
     fence: int
+    ttl_ms: int
+    """After so long without a heartbeat it expires."""
     expires_at: str
     heartbeats: int
     valid: bool
@@ -72,6 +80,64 @@ class CheckpointResource(_CamelCase, frozen=True):
     next_steps: str
 
 
+class QuestionResource(_CamelCase, frozen=True):
+    """A question about a task, and its answer: null while it is open."""
+
+    id: str
+    kind: QuestionKind
+    text: str
+    asked_by: str | None
+    asked_at: str
+    attempt: int
+    """The attempt that it was asked in; 0: nobody worked on the task."""
+    mail: str | None
+    """The letter that asks it, if it was asked by letter."""
+    answer: str | None
+    answered_by: str | None
+    answered_at: str | None
+
+
+class QuestionDetail(QuestionResource, frozen=True):
+    """A question about a task, its answer, and its state."""
+
+    task: str
+    state: QuestionState
+    """Withdrawn: it needs no answer any more; closed: its task has gone on or ended without one."""
+    closed_by: str | None
+    """Whoever withdrew it."""
+
+
+class FeedbackResource(_CamelCase, frozen=True):
+    """The reason for which a review sent the work back."""
+
+    text: str
+    at: str
+
+
+class CheckResultResource(_CamelCase, frozen=True):
+    """The result of a command that the hub has run to check the work."""
+
+    command: str
+    passed: bool
+    exit_code: int | None
+    """Null: it did not end by itself, or could not be started."""
+    problem: str | None
+    duration_ms: int
+    output_sha256: str
+    """The hash of the file with its output, in the folder `checks` of the task's runs."""
+    output: str
+    """The end of its output."""
+
+
+class EvidenceResource(_CamelCase, frozen=True):
+    """The results of the last checks of a task."""
+
+    attempt: int
+    passed: bool
+    at: str
+    results: tuple[CheckResultResource, ...]
+
+
 class TaskSummary(_CamelCase, frozen=True):
     """All fields of a task but its body, which may be long."""
 
@@ -87,6 +153,8 @@ class TaskSummary(_CamelCase, frozen=True):
     children: tuple[str, ...]
     blocked_by: tuple[str, ...]
     waits_for: tuple[str, ...]
+    wait_reason: str | None
+    """The reason why not anybody can claim it now although it is ready."""
     obstacle: str | None
     """The reason why it is blocked, as given by the agent that blocked it."""
     blocks: tuple[str, ...]
@@ -97,6 +165,9 @@ class TaskSummary(_CamelCase, frozen=True):
     attempt: int
     fence: int
     max_attempts: int
+    deadline: str | None
+    """Time by which it should have ended."""
+    overdue: bool
     failures: int
     notes: int
     not_before: str | None
@@ -113,12 +184,30 @@ class TaskSummary(_CamelCase, frozen=True):
     """Its owners so far, by its handoffs."""
     warnings: int
     checkpoint: CheckpointResource | None
+    questions: tuple[QuestionResource, ...]
+    """The questions that wait for an answer."""
+    checks: tuple[str, ...]
+    """The commands that the hub runs before a completion counts."""
+    proven: bool
+    """True if the checks of the last attempt have passed; else its report is a claim."""
 
 
 class TaskDetail(TaskSummary, frozen=True):
     """All fields of a task."""
 
     body: str
+    answers: tuple[QuestionResource, ...]
+    """The questions that were answered, the last ones."""
+    feedback: tuple[FeedbackResource, ...]
+    """The reasons for which reviews sent the work back, the last ones."""
+    evidence: EvidenceResource | None
+
+
+class QuestionedTask(TaskDetail, frozen=True):
+    """A task after a question about it was asked, answered or withdrawn."""
+
+    question: str
+    """Id of that question."""
 
 
 encode = msgspec.json.Encoder().encode
@@ -131,7 +220,18 @@ def task_summary(task: Task, lease: Lease | None, now: int) -> TaskSummary:
 
 def task_detail(task: Task, lease: Lease | None, now: int) -> TaskDetail:
     """The resource of a single task."""
-    return TaskDetail(**_summary_fields(task, lease, now), body=task.body)
+    return TaskDetail(
+        **_summary_fields(task, lease, now),
+        body=task.body,
+        answers=tuple(map(question_resource, task.answers)),
+        feedback=tuple(map(feedback_resource, task.feedback)),
+        evidence=task.evidence and _evidence_resource(task.evidence),
+    )
+
+
+def questioned_task(task: TaskDetail, question: str) -> QuestionedTask:
+    """The resource of a task, with the question that an action was about."""
+    return QuestionedTask(**asdict(task), question=question)
 
 
 def _summary_fields(task: Task, lease: Lease | None, now: int) -> dict[str, Any]:
@@ -139,8 +239,11 @@ def _summary_fields(task: Task, lease: Lease | None, now: int) -> dict[str, Any]
         TaskSummary,
         task,
         waits_for=task.open_blockers,
+        wait_reason=wait.reason if (wait := explain_wait(task, now)) else None,
         attempt=task.attempts,
         not_before=to_rfc3339(task.not_before) if task.not_before else None,
+        deadline=to_rfc3339(task.deadline) if task.deadline else None,
+        overdue=task.is_overdue(now),
         created_at=to_rfc3339(task.created_at),
         updated_at=to_rfc3339(task.updated_at),
         last_transition_at=to_rfc3339(task.moved_at),
@@ -150,7 +253,10 @@ def _summary_fields(task: Task, lease: Lease | None, now: int) -> dict[str, Any]
         delegation_depth=task.depth,
         handoff=task.handoff.id if task.handoff else None,
         handoff_chain=task.chain,
-        checkpoint=task.checkpoint and _checkpoint_resource(task.checkpoint),
+        checkpoint=task.checkpoint and checkpoint_resource(task.checkpoint),
+        questions=tuple(map(question_resource, task.questions)),
+        checks=task.required_checks,
+        proven=task.is_proven,
     )
 
 
@@ -180,13 +286,56 @@ def _lease_resource(lease: Lease, now: int) -> LeaseResource:
 
 
 def report_resource(report: Report) -> ReportResource:
-    """The resource of a report."""
     return ReportResource(**_fields(ReportResource, report, at=to_rfc3339(report.at)))
 
 
-def _checkpoint_resource(checkpoint: Checkpoint) -> CheckpointResource:
+def checkpoint_resource(checkpoint: Checkpoint) -> CheckpointResource:
+    """The resource of a checkpoint."""
     at = to_rfc3339(checkpoint.at)
     return CheckpointResource(**_fields(CheckpointResource, checkpoint, at=at))
+
+
+def feedback_resource(feedback: Feedback) -> FeedbackResource:
+    """The resource of the reason of a review."""
+    return FeedbackResource(feedback.text, to_rfc3339(feedback.at))
+
+
+def question_resource(question: Question) -> QuestionResource:
+    """The resource of a question."""
+    return QuestionResource(**_question_fields(QuestionResource, question))
+
+
+def question_detail(view: QuestionView) -> QuestionDetail:
+    """The resource of a single question."""
+    return QuestionDetail(
+        **_question_fields(
+            QuestionDetail,
+            view.question,
+            task=view.task.id,
+            state=view.state,
+            closed_by=view.closed_by or None,
+        )
+    )
+
+
+def _question_fields(shape: type[Struct], question: Question, **others: Any) -> dict[str, Any]:
+    is_answered = bool(question.answered_at)
+    return _fields(
+        shape,
+        question,
+        asked_at=to_rfc3339(question.asked_at),
+        answer=question.answer if is_answered else None,
+        answered_at=to_rfc3339(question.answered_at) if is_answered else None,
+        **others,
+    )
+
+
+def _evidence_resource(evidence: Evidence) -> EvidenceResource:
+    results = tuple(
+        CheckResultResource(**_fields(CheckResultResource, one, passed=one.has_passed))
+        for one in evidence.results
+    )
+    return EvidenceResource(evidence.attempt, evidence.passed, to_rfc3339(evidence.at), results)
 
 
 def _delegation_resource(delegation: Delegation) -> DelegationResource:
@@ -206,7 +355,7 @@ def _delegation_resource(delegation: Delegation) -> DelegationResource:
 
 
 class EntryResource(_CamelCase, frozen=True, kw_only=True):
-    """All fields of a ledger entry."""
+    """All fields of a ledger entry; of one that is withheld place, time and hash."""
 
     position: int
     stream: str
@@ -219,10 +368,44 @@ class EntryResource(_CamelCase, frozen=True, kw_only=True):
     body: Raw
     original_text: Raw | UnsetType = UNSET
     hash: str
+    withheld: Literal[True] | UnsetType = UNSET
+    """True if only others may read what the entry says, or the original of a refused message."""
+
+
+WITHHELD: Final = "withheld"
+"""Type of an entry whose content is withheld from the reader."""
+
+_NO_CONTENT: Final = Raw(b"{}")
+
+
+def shown_resource(entry: Entry, audience: Audience | None, reader: Reader) -> EntryResource:
+    """The resource of an entry for a reader, who may or may not be of its audience."""
+    return entry_resource(entry) if reader.may_read(audience) else withheld_resource(entry)
+
+
+def withheld_resource(entry: Entry) -> EntryResource:
+    """The resource of an entry without its content; with its hash, so that the chain can be
+    verified. A refusal only lacks the message that was refused."""
+    if entry.stream.startswith(ACTOR_STREAMS):
+        return msgspec.structs.replace(entry_resource(entry), original_text=UNSET, withheld=True)
+    return EntryResource(
+        position=entry.position,
+        stream=entry.stream,
+        version=entry.version,
+        type=WITHHELD,
+        at=to_rfc3339(read_line(entry.line).at),
+        actor="",
+        via=None,
+        cause="",
+        body=_NO_CONTENT,
+        hash=entry.hash.hex(),
+        withheld=True,
+    )
 
 
 def entry_resource(entry: Entry) -> EntryResource:
-    """The resource of an entry; its body and the original text are the stored bytes."""
+    """The resource of an entry for everybody in its audience; its body and the original text are
+    the stored bytes."""
     line = read_line(entry.line)
     return EntryResource(
         position=entry.position,

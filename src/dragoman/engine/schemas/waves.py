@@ -50,7 +50,6 @@ def wave_summary(wave: Wave, find: FindTask) -> Resource:
 
 
 def reservation_resource(one: Reservation) -> Resource:
-    """The resource of one reservation."""
     fields = {"task": one.task, "wave": one.wave, "reason": one.reason}
     return {
         "id": one.id,
@@ -82,7 +81,6 @@ def _bead_resource(task: Task, files: tuple[str, ...], status: WaveStatus) -> Re
 
 
 def _bead_name(task: Task) -> str:
-    """The name of a task as a bead."""
     beads = (alias[5:] for alias in task.aliases if alias.startswith("bead:"))
     return next(beads, task.id)
 

@@ -61,7 +61,6 @@ class _Checks:
         self.failed: list[GateFailure] = []
 
     def add(self, check: str, failures: Collection[GateFailure]) -> None:
-        """Add a check and its failures."""
         self.failed += failures
         if not failures:
             self.passed.append(check)
@@ -127,6 +126,22 @@ def _hash_failures(handoff: Handoff) -> Iterator[GateFailure]:
 
 
 # --- checks of artifacts ----------------------------------------------------------------------
+
+
+def missing_artifact(handoff: Handoff, artifacts: Artifacts, choices: Choices) -> str:
+    """The required file among these artifacts that does not exist; empty: all do.
+
+    What cannot be looked at for the moment counts as present.
+    """
+    store = choices.artifacts
+    if store is None:
+        return ""
+    required = (one for one in artifacts if one.ref.type == "file" and one.ref.required)
+    for artifact in required:
+        found = store.file_size(handoff.teamspace, artifact.ref.path)
+        if isinstance(found, ArtifactMismatch) and found.problem == "missing":
+            return f"{artifact.artifact_id}: {found.detail}"
+    return ""
 
 
 def package_artifacts(handoff: Handoff) -> tuple[Artifact, ...]:

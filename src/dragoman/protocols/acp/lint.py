@@ -9,9 +9,7 @@ from dragoman.engine.operation import Fault, LintResult
 from dragoman.protocols.acp.parse import (
     HANDOFF,
     SEND,
-    argument_faults,
     detect_operation,
-    offer_faults,
     package_faults,
     parse_action,
     parse_send,
@@ -27,6 +25,7 @@ def lint(value: Any, kind: str, strict: bool) -> LintResult:
     """Lint a package, an offer, an action or a message.
 
     A package is sealed and must match its hash; an offer is not sealed yet and names a recipient.
+    Of several faults of a shape the first one is listed, as a hub names it.
     Strict makes no difference: the hub accepts nothing here that strict would refuse.
     """
     del strict
@@ -51,14 +50,9 @@ def _faults(kind: str, value: Mapping[str, Any]) -> Iterator[Fault]:
     elif kind == PACKAGE:
         misshapen = list(package_faults(value))
         yield from misshapen or _hash_faults(value)
-    elif kind == OFFER:
-        yield from offer_faults({**value, "action": "initiate"})
-    elif kind == HANDOFF:
-        read = parse_action(value)
-        if isinstance(read, Fault):
-            yield from argument_faults(value, read)
     else:
-        read = parse_send(value)
+        offered = {"action": "initiate"} if kind == OFFER else {}
+        read = parse_send(value) if kind == SEND else parse_action({**value, **offered})
         if isinstance(read, Fault):
             yield read
 

@@ -32,7 +32,7 @@ from dragoman.engine.operation import (
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.queries.entries import walk_list
-from dragoman.engine.queries.handoffs import find_coordinators, find_handoff, hidden_teamspaces
+from dragoman.engine.queries.handoffs import find_coordinators, find_handoff
 from dragoman.engine.queries.mail import (
     Letter,
     MailFilter,
@@ -41,10 +41,10 @@ from dragoman.engine.queries.mail import (
     find_thread,
     is_empty_page,
     mail_page,
-    mail_visible_to,
     task_name_in_mail,
 )
 from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.queries.visibility import find_reader, visible_to
 from dragoman.engine.request import Commands, Committed
 from dragoman.protocols.acp.parse import parse_send, parse_shape
 from dragoman.protocols.acp.render import Reply, add_metadata
@@ -59,9 +59,8 @@ def mail_operations(choices: Choices) -> Iterator[Operation]:
     """The three operations of messages."""
 
     def lookup(args: Lookup, actor: Actor, facts: Facts) -> Any:
-        return _query_messages(
-            args, actor, facts, mail_visible_to(actor, choices.teamspaces, facts.store)
-        )
+        reader = find_reader(actor, choices.teamspaces)
+        return _query_messages(args, actor, facts, visible_to(reader, facts.store))
 
     def plan(sent: Send, actor: Actor, facts: Facts) -> Plan | Fault:
         commands = _check_sender(sent, actor) or _post_commands(sent, actor, facts.store, choices)
@@ -113,7 +112,7 @@ def _post_commands(sent: Send, actor: Actor, store: Store, choices: Choices) -> 
     ):
         return fault
     if sent.reply_to:
-        is_shown = mail_visible_to(actor, choices.teamspaces, store)
+        is_shown = visible_to(find_reader(actor, choices.teamspaces), store)
         replied = find_letter(store, sent.reply_to, is_shown)
         if isinstance(replied, Refusal):
             return fault_from_refusal(replied, "reply_to")
@@ -139,7 +138,7 @@ def _check_handoff_payload(
 ) -> Fault | None:
     """Check that the caller is a party of the handoff, and that the hash is that of its package."""
     id, stated = (str(sent.payload[name]) for name in ("handoff_id", "package_hash"))
-    found = find_handoff(store, id, actor.name, hidden_teamspaces(choices.teamspaces, actor))
+    found = find_handoff(store, id, find_reader(actor, choices.teamspaces))
     if isinstance(found, Refusal):
         return fault_from_refusal(found, "payload.handoff_id")
     if actor.name not in (found.sender, found.recipient):

@@ -27,19 +27,16 @@ from dragoman.engine.operation import (
     fault_from_refusal,
 )
 from dragoman.engine.queries.entries import END_OF_LIST
-from dragoman.engine.queries.handoffs import (
-    HandoffFilter,
-    find_handoff,
-    handoff_page,
-    hidden_teamspaces,
-)
+from dragoman.engine.queries.handoffs import HandoffFilter, find_handoff, handoff_page
 from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.queries.visibility import find_reader
 from dragoman.engine.request import Commands
 from dragoman.engine.schemas.handoffs import handoff_detail, handoff_summary
 from dragoman.engine.workq import WorkQueue, describe_failed_items, protocol_status, transfer_items
 from dragoman.protocols.acp import mail_operations, translate
 from dragoman.protocols.acp.errors import REFUSAL_CODES
 from dragoman.protocols.acp.lint import KINDS, lint
+from dragoman.protocols.acp.notice import from_notice, to_notice
 from dragoman.protocols.acp.parse import HANDOFF, ActionCall, parse_action, parse_message
 from dragoman.protocols.acp.render import (
     EVENTS,
@@ -80,6 +77,8 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
             ),
         ),
         events=EVENTS,
+        to_notice=to_notice,
+        from_notice=from_notice,
         hint=(
             "an object with action (initiate, accept, …), or with to, payload and type "
             "(status.update, …)"
@@ -149,8 +148,7 @@ def _list_handoffs(call: Query, actor: Actor, facts: Facts, choices: Choices) ->
         sender=call.from_agent,
         recipient=call.to_agent,
         teamspace=call.teamspace_id,
-        reader=actor.name,
-        hidden_teamspaces=hidden_teamspaces(choices.teamspaces, actor),
+        reader=find_reader(actor, choices.teamspaces),
         before=END_OF_LIST if call.cursor is UNSET else call.cursor,
         limit=call.limit,
     )
@@ -165,8 +163,7 @@ def _list_handoffs(call: Query, actor: Actor, facts: Facts, choices: Choices) ->
 
 
 def _show_handoff(id: str, actor: Actor, facts: Facts, choices: Choices) -> Any:
-    closed = hidden_teamspaces(choices.teamspaces, actor)
-    found = find_handoff(facts.store, id, actor.name, closed)
+    found = find_handoff(facts.store, id, find_reader(actor, choices.teamspaces))
     if isinstance(found, Refusal):
         return fault_from_refusal(found)
     return {

@@ -18,7 +18,8 @@ from dragoman.core.task_state import TaskHandedOver
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.core.work_queue import WorkItemEvent
 from dragoman.engine.operation import Facts
-from dragoman.engine.queries.handoffs import find_handoff, hidden_teamspaces
+from dragoman.engine.queries.handoffs import find_handoff
+from dragoman.engine.queries.visibility import find_reader
 from dragoman.engine.request import Commands, Committed
 from dragoman.protocols.acp.errors import REFUSAL_CODES
 from dragoman.protocols.acp.parse import ActionCall
@@ -79,7 +80,6 @@ def _gate_reply(reply: Reply, command: AcceptHandoff) -> Reply:
 
 
 def add_metadata(reply: Reply, **metadata: Any) -> Reply:
-    """Add metadata to a reply."""
     return {**reply, "metadata": {**reply.get("metadata", {}), **metadata}}
 
 
@@ -124,8 +124,7 @@ def refusal_reply(
     handoff_id = message.arguments.handoff_id if isinstance(message, ActionCall) else ""
     if not handoff_id:
         return reply
-    closed = hidden_teamspaces(choices.teamspaces, actor)
-    known = find_handoff(facts.store, handoff_id, actor.name, closed)
+    known = find_handoff(facts.store, handoff_id, find_reader(actor, choices.teamspaces))
     # What does not exist for the caller has no status either.
     is_hidden = refusal.code == "handoff_not_found"
     if is_hidden or isinstance(known, Refusal):

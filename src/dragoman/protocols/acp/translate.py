@@ -29,16 +29,13 @@ from dragoman.core.timestamps import parse_duration, parse_rfc3339
 from dragoman.engine.operation import Facts, Fault, fault_from_refusal
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.agents import find_agent
-from dragoman.engine.queries.handoffs import (
-    find_handoff,
-    hidden_teamspaces,
-    is_hidden_from,
-    is_member,
-)
+from dragoman.engine.queries.handoffs import find_handoff
+from dragoman.engine.queries.visibility import find_reader, handoff_audience, is_closed, is_member
 from dragoman.engine.request import Commands
 from dragoman.protocols.acp.gate_checks import (
     TRANSIENT,
     check_verified_copies,
+    missing_artifact,
     package_artifacts,
     run_gate,
 )
@@ -69,7 +66,6 @@ ALIAS_KIND: Final = "acp"
 def action_commands(
     call: ActionCall, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
-    """Translate an action to commands."""
     if actor.role not in MAY_WRITE:
         return Fault("not_authorized", f"{actor.label} may look handoffs up, and nothing else")
     known = _find_known(call.arguments, facts) if needs_handoff(call, choices) else None
@@ -83,7 +79,7 @@ def action_commands(
     return _ACTION_COMMANDS[call.action](call, known, actor, facts, choices)
 
 
-_NEEDS_HANDOFF: Final = frozenset({"accept", "activate"})
+_NEEDS_HANDOFF: Final = frozenset({"accept", "activate", "complete"})
 """Actions whose translation depends on the state of the handoff."""
 
 
@@ -102,7 +98,8 @@ def _find_known(arguments: Any, facts: Facts) -> Handoff | None:
 
 def is_hidden(handoff: Handoff, actor: Actor, choices: Choices) -> bool:
     """Return whether the caller may not see this handoff."""
-    return is_hidden_from(handoff, actor.name, hidden_teamspaces(choices.teamspaces, actor))
+    reader = find_reader(actor, choices.teamspaces)
+    return not reader.may_read(handoff_audience(handoff))
 
 
 def check_membership(teamspace: str, party: Actor | str, choices: Choices) -> Fault | None:
@@ -239,6 +236,7 @@ def _adopt_commands(arguments: Initiate, actor: Actor, facts: Facts, choices: Ch
             review_required=choices.review_required,
             max_attempts=choices.max_attempts,
             owner=actor.name,
+            priority=arguments.task.priority,
         ),
     )
 
@@ -302,6 +300,27 @@ def _activate_commands(
     )
 
 
+def _complete_commands(
+    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+) -> Commands | Fault:
+    del facts
+    arguments: Complete = call.arguments
+    is_due = known is not None and known.status == "activated" and known.recipient == actor.name
+    named = arguments.final_artifacts if is_due else ()
+    missing = "" if known is None else missing_artifact(known, named, choices)
+    if missing:
+        return Fault("missing_artifact", missing, "final_artifacts", is_sentence=True)
+    return (
+        CompleteHandoff(
+            arguments.handoff_id,
+            notes=arguments.completion_notes,
+            final_artifacts=tuple(call.filled.get("final_artifacts", ())),
+            is_confidential=known is not None and is_closed(choices.teamspaces, known.teamspace),
+            backoff=choices.backoff,
+        ),
+    )
+
+
 # --- actions that need only their arguments ---------------------------------------------------
 
 
@@ -315,15 +334,6 @@ def _single_command(make: Callable[[Any, ActionCall, Choices], Command]) -> Any:
         return (make(call.arguments, call, choices),)
 
     return make_commands
-
-
-def _complete_command(arguments: Complete, call: ActionCall, choices: Choices) -> Command:
-    return CompleteHandoff(
-        arguments.handoff_id,
-        notes=arguments.completion_notes,
-        final_artifacts=tuple(call.filled.get("final_artifacts", ())),
-        backoff=choices.backoff,
-    )
 
 
 def _extend_command(arguments: ExtendSla, _: ActionCall, __: Choices) -> Command:
@@ -374,7 +384,7 @@ _ACTION_COMMANDS: Final[Mapping[str, _CommandMaker]] = {
     "accept": _accept_commands,
     "reject": _single_command(_reject_command),
     "activate": _activate_commands,
-    "complete": _single_command(_complete_command),
+    "complete": _complete_commands,
     "close": _single_command(_close_command),
     "withdraw": _single_command(_withdraw_command),
     "extend_sla": _single_command(_extend_command),

@@ -7,7 +7,8 @@ more: text under headings is escaped, commas within a file name are escaped, and
 holds only one label.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
@@ -67,7 +68,6 @@ _EMPTY: Final = ("", (), None)
 
 
 def draft_fields(type: MessageType) -> tuple[str, ...]:
-    """Return the fields that a draft of this type is composed from."""
     fixed = (*_BEAD_FIELDS, *(("status",) if type in _FIXED_STATUS else ()))
     return tuple(field for field, _ in FORMS[type].fields if field not in fixed)
 
@@ -79,11 +79,7 @@ def draft(type: MessageType | str, bead: str = "", **fields: Any) -> Draft:
     `context_usage` is 45 or "45%".
     """
     type, known = MessageType(type), draft_fields(MessageType(type))
-    values: dict[str, Any] = {"bead_id": _clean_word(bead)}
-    if type in SPAWN_TYPES:
-        values["issue_id"] = values["bead_id"]
-    if type in _FIXED_STATUS:
-        values["status"] = _FIXED_STATUS[type]
+    values = _fixed_fields(type, bead)
     for field, value in fields.items():
         if field not in known:
             raise ValueError(f"{quote(field)} is no field of a {type}: it has {', '.join(known)}")
@@ -102,6 +98,26 @@ def draft(type: MessageType | str, bead: str = "", **fields: Any) -> Draft:
             f"guidance begins with {quote(first)}: pass the bead, or change the first line"
         )
     return Draft(type, parsed)
+
+
+def partial_draft(type: MessageType, bead: str, fields: Mapping[str, Any]) -> Draft:
+    """Compose a letter of those fields that it can say, and leave the others out."""
+    values = _fixed_fields(type, bead)
+    for field, value in fields.items():
+        if value not in _EMPTY:
+            with suppress(ValueError):
+                values[field] = _clean_value(type, field, value)
+    return Draft(type, Parsed(**values))
+
+
+def _fixed_fields(type: MessageType, bead: str) -> dict[str, Any]:
+    """Fields that follow from the type and the bead."""
+    values: dict[str, Any] = {"bead_id": _clean_word(bead)}
+    if type in SPAWN_TYPES:
+        values["issue_id"] = values["bead_id"]
+    if type in _FIXED_STATUS:
+        values["status"] = _FIXED_STATUS[type]
+    return values
 
 
 def _clean_value(type: MessageType, field: str, value: Any) -> Any:

@@ -23,16 +23,18 @@ from dragoman.engine.operation import (
     Operation,
     ParsedMessage,
     Plan,
+    RawMessage,
     fault_from_refusal,
     require_id,
     same_field_names,
     validate_shape,
 )
-from dragoman.engine.queries.mail import find_letter, mail_visible_to
-from dragoman.engine.raw_message import RawMessage
+from dragoman.engine.queries.mail import find_letter
+from dragoman.engine.queries.visibility import find_reader, visible_to
 from dragoman.engine.request import Commands, Committed
 from dragoman.protocols.agentmail import queries, translate, waves
 from dragoman.protocols.agentmail.lint import lint
+from dragoman.protocols.agentmail.notice import from_notice, to_notice
 from dragoman.protocols.agentmail.parse import (
     FOREIGN_FIELD_NAMES,
     Parser,
@@ -109,6 +111,8 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
             accepts_any_text=True,
         ),
         events=_EVENTS,
+        to_notice=to_notice,
+        from_notice=from_notice,
         hint="an object with subject and body_md",
     )
 
@@ -251,7 +255,7 @@ def _mark_operation(
     def plan(message: LetterRef, actor: Actor, facts: Facts) -> Plan | Fault:
         if not needs_lookup:
             return Plan((command(message.id),))
-        is_shown = mail_visible_to(actor, choices.teamspaces, facts.store)
+        is_shown = visible_to(find_reader(actor, choices.teamspaces), facts.store)
         found = find_letter(facts.store, message.id, is_shown)
         if isinstance(found, Refusal):
             return fault_from_refusal(found, "id")

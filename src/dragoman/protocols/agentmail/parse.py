@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.ids import check_task_id
-from dragoman.engine.raw_message import candidate_messages
+from dragoman.engine.operation import candidate_messages
 from dragoman.protocols.agentmail.errors import MailError, make_problem, quote
 from dragoman.protocols.agentmail.grammar import (
     FORMS,
@@ -345,13 +345,16 @@ class ParsedBody(Struct, frozen=True, gc=False):
     """Line number of each field whose label stands outside its section and is therefore ignored."""
 
 
+_BYTE_ORDER_MARK: Final = "\ufeff"
+
+
 def parse_body(body: str, form: Form) -> ParsedBody:
     """Collect all fields of the form that a body has, in one pass (S-MAIL-3).
 
     Nearly every line is written exactly as the form prints it, so each line is first looked up as
     it is; only a line that is not found that way is analysed.
     """
-    parser = _BodyParser(split_lines(body), form)
+    parser = _BodyParser(split_lines(body.removeprefix(_BYTE_ORDER_MARK)), form)
     return parser.parse()
 
 

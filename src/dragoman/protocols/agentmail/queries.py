@@ -38,12 +38,13 @@ from dragoman.engine.queries.mail import (
     last_in_thread,
     late_mail,
     mail_page,
-    mail_visible_to,
     page_from_items,
     task_name_in_mail,
     thread_page,
 )
 from dragoman.engine.queries.search import search_mail
+from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.queries.visibility import find_reader, visible_to
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.protocols.agentmail.grammar import ascii_upper
 from dragoman.protocols.agentmail.parse import FOREIGN_FIELD_NAMES, Parser, unwrap_letter
@@ -199,7 +200,8 @@ def query_operations(choices: Choices) -> Iterator[Operation]:
         """Restrict a query to letters that the caller may see."""
 
         def run_query(words: Any, actor: Actor, facts: Facts) -> Any:
-            return ask(words, actor, facts, mail_visible_to(actor, choices.teamspaces, facts.store))
+            reader = find_reader(actor, choices.teamspaces)
+            return ask(words, actor, facts, visible_to(reader, facts.store))
 
         return run_query
 
@@ -359,7 +361,9 @@ def _query_summary(arguments: SummaryQuery, _: Actor, facts: Facts, is_shown: Ma
     page = last_in_thread(facts.store, thread, _MAX_SUMMARIZED, before, is_shown)
     letters = [letter.mail for letter in page.letters]
     summary = summarize(letters, _refused_tail(facts.store, page.letters))
-    return {**summary, "cursor": page.cursor, "more": page.more}
+    found = find_task(facts.store, thread)
+    status = "" if isinstance(found, Refusal) else found.task.status
+    return {**summary, "task_status": status, "cursor": page.cursor, "more": page.more}
 
 
 def _refused_tail(store: Store, letters: Sequence[Letter]) -> frozenset[str]:

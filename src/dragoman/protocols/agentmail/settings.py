@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.backoff import Backoff
-from dragoman.engine.queries.handoffs import NO_TEAMS, Team
+from dragoman.engine.queries.visibility import NO_TEAMS, Team
 
 MAIL_LEASE_MS: Final = 20 * 60_000
 """Lease of a task that is claimed by mail; long, because mail has no heartbeats (S-RUN)."""

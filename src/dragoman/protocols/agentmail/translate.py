@@ -17,23 +17,24 @@ from dragoman.core.authority import dispatch_objection
 from dragoman.core.base import Command, Role
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import bare_name, check_id, is_task_name, mail_stream
-from dragoman.core.limits import MAX_RECIPIENTS, WAIT_RANGE_MS, check_duration
+from dragoman.core.limits import MAX_REASON, MAX_RECIPIENTS, WAIT_RANGE_MS, check_duration
 from dragoman.core.mail import AnswerMail, Mail, PostMail
+from dragoman.core.question_state import AskQuestion
 from dragoman.core.task_state import BEAD_KIND, AdoptTask, MoveTask, UpdateTask
 from dragoman.core.timestamps import parse_rfc3339
 from dragoman.engine.operation import Fault, fault_from_refusal
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.queries.agents import find_agent, names_in_role
+from dragoman.engine.queries.agents import acts_as_agent, find_agent, names_in_role
 from dragoman.engine.queries.entries import END_OF_LIST, stream_state
 from dragoman.engine.queries.mail import (
     MailFilter,
     all_mail,
     find_letter,
     mail_page,
-    mail_visible_to,
     task_name_in_mail,
 )
 from dragoman.engine.queries.tasks import find_task_stream
+from dragoman.engine.queries.visibility import find_reader, visible_to
 from dragoman.engine.request import Commands
 from dragoman.protocols.agentmail.parse import Parser, is_reply, parse_subject
 from dragoman.protocols.agentmail.settings import Choices
@@ -124,7 +125,7 @@ def _prepare_posting(
     refusal = check_duration("the time to answer", within, *WAIT_RANGE_MS)
     if refusal is not None:
         return fault_from_refusal(refusal, "ack_within_ms")
-    is_shown = mail_visible_to(actor, choices.teamspaces, store)
+    is_shown = visible_to(find_reader(actor, choices.teamspaces), store)
     replied_to = _find_replied_to(row, message, actor, to, store, is_shown)
     if isinstance(replied_to, Fault):
         return replied_to
@@ -166,6 +167,7 @@ def _prepare_posting(
         due_in_ms=within if wants_ack or wants_answer else 0,
         attachments=row.attachments,
         sent_at=_parse_sent_at(row.timestamp),
+        served=(choices.spawner,) if message.type is MessageType.SPAWN_REQUEST else (),
     )
     return _Posting(command, message, replied_to, is_echo, is_repeat=earlier is not None)
 
@@ -276,7 +278,8 @@ def _default_recipients(
 def _cc_recipients(
     type: MessageType, to: tuple[str, ...], store: Store, choices: Choices
 ) -> tuple[str, ...]:
-    """Recipients that the hub adds: helper and orchestrators get every request for help.
+    """Recipients that the hub adds: helper and orchestrators get every request for help, and people
+    where there is neither.
 
     A request for a worker that goes to no registered agent is answered by the spawner.
     """
@@ -285,7 +288,11 @@ def _cc_recipients(
         return () if has_known_recipient else (choices.spawner,)
     if type is not MessageType.HELP_REQUEST:
         return ()
-    return (choices.helper, *names_in_role(store, "orchestrator"))[:MAX_RECIPIENTS]
+    orchestrators = names_in_role(store, "orchestrator")
+    is_helped = bool(orchestrators) or acts_as_agent(store, choices.helper)
+    # Where nobody else would see it, people do.
+    people = () if is_helped else names_in_role(store, "human")
+    return (choices.helper, *orchestrators, *people)[:MAX_RECIPIENTS]
 
 
 def _find_replied_to(
@@ -362,6 +369,8 @@ def _is_answer_to(message: Message, actor: Actor, mail: Mail) -> bool:
 
 ORIGIN: Final = "agentmail"
 
+_CUT: Final = "… (the letter has the rest)"
+
 CommandBuilder = Callable[[Message, Actor, Choices], Iterator[Command]]
 
 
@@ -409,10 +418,22 @@ def _progress_commands(message: Message, actor: Actor, choices: Choices) -> Iter
 
 def _help_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
     fields = message.parsed
-    kind = f" ({fields.issue_type})" if fields.issue_type else ""
+    kind = f"{fields.issue_type}: " if fields.issue_type else ""
     question = fields.question or fields.problem or message.subject
     yield from _adopt_commands(message, choices, actor)
-    yield UpdateTask(_task_name(message, choices), notes=f"help wanted{kind}: {question}")
+    yield AskQuestion(
+        _task_name(message, choices),
+        _shorten(f"{kind}{question}"),
+        by_letter=True,
+        mail="" if message.id is None else str(message.id),
+    )
+
+
+def _shorten(text: str) -> str:
+    """Cut what is too long for a question or an answer of a task; the letter has all of it."""
+    if len(text) <= MAX_REASON:
+        return text
+    return text[: MAX_REASON - len(_CUT)] + _CUT
 
 
 def _completion_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
@@ -559,4 +580,5 @@ def _answer_commands(posting: _Posting, actor: Actor) -> Iterator[Command]:
     roles = ANSWER_ROLES.get(type, ())
     own = [one for one in reachable if one.is_recipient(actor.name) or actor.role in roles]
     for one in own or reachable:
-        yield AnswerMail(one.id, mail.id, roles)
+        text = posting.message.parsed.guidance or mail.body
+        yield AnswerMail(one.id, mail.id, roles, _shorten(text))

@@ -10,6 +10,7 @@ from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE
 from dragoman.core.ids import check_agent
 from dragoman.core.timestamps import parse_rfc3339
+from dragoman.engine.delivered_messages import inbox_operation
 from dragoman.engine.operation import (
     Dialect,
     Errors,
@@ -19,15 +20,16 @@ from dragoman.engine.operation import (
     Operation,
     ParsedMessage,
     Plan,
+    RawMessage,
     always,
     fault_from_json_error,
     fault_from_refusal,
 )
-from dragoman.engine.raw_message import RawMessage
 from dragoman.engine.request import Commands, Committed
 from dragoman.protocols.aof import translate, validation
 from dragoman.protocols.aof.errors import REFUSAL_CODES
 from dragoman.protocols.aof.lint import lint
+from dragoman.protocols.aof.notice import from_notice, to_notice
 from dragoman.protocols.aof.parse import (
     PREFIX,
     ShapedMessage,
@@ -65,6 +67,7 @@ def dialect(*, apply_immediately: bool = False) -> Dialect:
     operations = (
         *_message_operations(apply_immediately=apply_immediately),
         *_tool_operations(apply_immediately=apply_immediately),
+        inbox_operation(NAME, "aof_inbox"),
     )
     by_name = {operation.name: operation for operation in operations}
     return Dialect(
@@ -74,6 +77,8 @@ def dialect(*, apply_immediately: bool = False) -> Dialect:
         lint=Linter(lint, tuple(MESSAGES), prefix=PREFIX.encode()),
         errors=Errors(REFUSAL_CODES),
         events=frozenset(RENDERERS),
+        to_notice=to_notice,
+        from_notice=from_notice,
         hint='an object whose protocol is "aof", or text that begins with "AOF/1 "',
     )
 

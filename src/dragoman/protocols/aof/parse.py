@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.core.limits import MAX_LINKS
-from dragoman.engine.operation import Fault
-from dragoman.engine.raw_message import RawMessage, candidate_messages, truncated_text
+from dragoman.engine.operation import Fault, RawMessage, candidate_messages, truncated_text
 from dragoman.protocols.aof import validation
 from dragoman.protocols.aof.translate import string_list
 from dragoman.protocols.aof.validation import unknown_message_faults
@@ -167,7 +166,6 @@ def parse_envelope(value: Any, original_text: Raw) -> ShapedMessage | Fault:
 
 
 def text_field(value: Any, field: str) -> str:
-    """Return a field of any value, or an empty text if it is no text."""
     text = cast(Mapping[str, Any], value).get(field) if isinstance(value, dict) else ""
     return text if isinstance(text, str) else ""
 

@@ -14,7 +14,10 @@ from dragoman.core import (
     actor,
     agent,
     attempt_state,
+    check_state,
     mail,
+    presence,
+    question_state,
     reservation,
     task_state,
     trace,
@@ -40,14 +43,21 @@ LINES_PER_ENTRY: Final = 10
 AofIdOf = Callable[[str], str]
 """Primary id of a task -> its AOF id."""
 
+TaskOf = Callable[[Entry], str]
+"""Entry of a letter or a handoff -> primary id of its task; empty: it has none."""
+
 EventLine = tuple[str, Mapping[str, Any]]
 """Type and payload of one line."""
 
 _DELEGATION_REFUSALS: Final = frozenset({"parent_not_found", "nested_delegation"})
 
 
-def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
-    """Render the lines of an entry, without line feeds."""
+def _no_task(_: Entry) -> str:
+    return ""
+
+
+def render_lines(entry: Entry, aof_id_of: AofIdOf, task_of: TaskOf = _no_task) -> list[bytes]:
+    """Render the lines of an entry, without line feeds; each about a task has its `taskId`."""
     line = read_line(entry.line)
     event = CODEC.decode(line.event, line.v, line.body)
     envelope = _decode_envelope(line.original_text)
@@ -57,6 +67,7 @@ def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
     else:
         event_lines = [*_received_lines(envelope), *_event_lines(event, aof_id_of)]
         task_id = entry.stream[5:] if entry.stream.startswith("task:") else _task_named_by(event)
+        task_id = task_id or (task_of(entry) if event_lines else "")
         task = aof_id_of(task_id) if task_id else (envelope or {}).get("taskId", "")
     handoff_field = {"handoff": entry.stream[8:]} if entry.stream.startswith("handoff:") else {}
     head = {"timestamp": to_rfc3339(line.at), "actor": line.actor.partition(":")[2]}
@@ -172,7 +183,9 @@ _TASK_FIELDS: Final = {
 
 _TASK_LIST_FIELDS: Final = frozenset({"blocked_by", "open_blockers"})
 
-_TIMESTAMP_FIELDS: Final = frozenset({"due_by", "sent_at", "not_before", "until", "deadline"})
+_TIMESTAMP_FIELDS: Final = frozenset(
+    {"due_by", "sent_at", "not_before", "until", "deadline", "since"}
+)
 
 
 def _camel_case(name: str) -> str:
@@ -293,11 +306,15 @@ RENDERERS: Final[Mapping[type[Event], Callable[[Any, AofIdOf], EventLine]]] = {
     task_state.TaskCreated: _render_as("task.created"),
     task_state.TaskAliased: _render_as("task.aliased"),
     task_state.TaskLinked: _render_as("task.linked"),
+    task_state.TaskUnlinked: _render_as("task.unlinked"),
     task_state.TaskUnblocked: _render_as("task.unblocked"),
     attempt_state.TaskClaimed: _render_claimed,
     task_state.TaskTransitioned: _render_transitioned,
     attempt_state.TaskRequeued: _render_requeued,
     attempt_state.TaskReported: _render_reported,
+    attempt_state.AttemptQuiet: _render_as("attempt.quiet"),
+    attempt_state.AttemptEscalated: _render_as("attempt.escalated"),
+    check_state.TaskChecked: _render_as("task.checked"),
     task_state.TaskNoted: _render_noted,
     task_state.TaskProgressed: _render_as("task.updated"),
     task_state.TaskEdited: _render_as("task.edited"),
@@ -309,7 +326,11 @@ RENDERERS: Final[Mapping[type[Event], Callable[[Any, AofIdOf], EventLine]]] = {
     agent.AgentRegistered: _render_as("agent.registered"),
     agent.AgentPaused: _render_as("agent.paused"),
     agent.AgentResumed: _render_as("agent.resumed"),
+    presence.PresenceReported: _render_as("agent.presence"),
     attempt_state.TaskCheckpointed: _render_as("task.checkpointed"),
+    question_state.QuestionAsked: _render_as("question.asked"),
+    question_state.QuestionAnswered: _render_as("question.answered"),
+    question_state.QuestionWithdrawn: _render_as("question.withdrawn"),
     mail.MailPosted: _render_mail_posted,
     mail.MailAcked: _render_as("mail.acked"),
     mail.MailAnswered: _render_as("mail.answered"),

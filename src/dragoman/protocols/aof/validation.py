@@ -136,7 +136,6 @@ def completion_faults(
 
 
 def update_faults(payload: StatusPayload | UpdateTaskArguments, prefix: str = "") -> list[Fault]:
-    """List the faults of an update."""
     faults = _field_faults(prefix, *_repeated_fields(payload))
     parts = (payload.status, payload.progress, payload.blockers, payload.notes)
     if all(part is UNSET for part in parts):
@@ -146,7 +145,6 @@ def update_faults(payload: StatusPayload | UpdateTaskArguments, prefix: str = ""
 
 
 def session_faults(arguments: SessionEndArguments) -> list[Fault]:
-    """List the faults of the end of a session."""
     return _field_faults("", ("sessionId", arguments.session_id, _check_session_name))
 
 

@@ -261,5 +261,4 @@ MESSAGES: dict[str, type[Message]] = {
 
 
 def type_of(message: Message) -> str:
-    """Return the type of a message."""
     return str(message.__struct_config__.tag)

@@ -12,6 +12,7 @@ from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent
 from dragoman.core.task_state import INTENT_ALIAS_KIND
+from dragoman.engine.delivered_messages import inbox_operation
 from dragoman.engine.operation import (
     Dialect,
     Facts,
@@ -23,17 +24,18 @@ from dragoman.engine.operation import (
     ParsedMessage,
     Plan,
     QueryOperation,
+    RawMessage,
     always,
     fault_from_refusal,
     require_id,
 )
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.queries.agents import find_agent, find_reputation
-from dragoman.engine.queries.intents import find_intent, is_cancelled, list_intents
-from dragoman.engine.raw_message import RawMessage
+from dragoman.engine.queries.intents import awaited_agent, find_intent, is_cancelled, list_intents
 from dragoman.engine.request import Commands, Committed
 from dragoman.protocols.ccos import queries, translate, wire
 from dragoman.protocols.ccos.lint import lint
+from dragoman.protocols.ccos.notice import from_notice, to_notice
 from dragoman.protocols.ccos.parse import (
     DetectedMessage,
     InvalidResult,
@@ -85,6 +87,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         *_message_operations(choices),
         *_write_operations(choices),
         *_query_operations(choices),
+        inbox_operation(translate.NAME, "ccos.inbox"),
     )
     by_kind = dict(zip(MESSAGE_SHAPES, operations, strict=False))
     return Dialect(
@@ -93,6 +96,8 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         parse=lambda incoming: _parse_incoming(incoming, by_kind, choices),
         lint=Linter(lint, tuple(MESSAGE_SHAPES), by_kind),
         events=frozenset(ACTION_TYPES),
+        to_notice=to_notice,
+        from_notice=from_notice,
         hint="an object with intent_id, agent_id and success, goal or progress",
     )
 
@@ -384,5 +389,7 @@ def _query_requests(args: wire.RequestsQuery, actor: Actor, facts: Facts) -> Any
     if malformed is not None:
         return fault_from_refusal(malformed, "agent_id")
     page = list_intents(facts.store, ListQuery(f"requests:{agent}", limit=args.limit))
-    found = (find_open_request(facts.store, placed.intent) for placed in page)
+    # While its task is in review, nobody is asked for anything.
+    awaited = (item.intent for item in page if awaited_agent(facts.store, item.intent.id))
+    found = (find_open_request(facts.store, intent) for intent in awaited)
     return {"requests": [as_value(request) for request in found if request is not None]}

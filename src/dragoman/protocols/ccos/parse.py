@@ -10,8 +10,13 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.engine.operation import Fault, validate_shape
-from dragoman.engine.raw_message import RawMessage, candidate_messages, truncated_text
+from dragoman.engine.operation import (
+    Fault,
+    RawMessage,
+    candidate_messages,
+    truncated_text,
+    validate_shape,
+)
 from dragoman.protocols.ccos.wire import (
     MESSAGE_SHAPES,
     Message,

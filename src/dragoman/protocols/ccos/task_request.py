@@ -1,6 +1,6 @@
 """TaskRequests: what an agent is sent, filled in from the intent and its task."""
 
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -11,20 +11,11 @@ from dragoman.core.intent.state import Intent
 from dragoman.core.task_state import Task
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store
+from dragoman.engine.queries.briefing import Briefing, find_briefing
 from dragoman.engine.queries.handoffs import handoff_held_by
 from dragoman.engine.queries.tasks import find_task
-from dragoman.protocols.ccos.wire import ExtendedRequest, TaskRequest
-
-TASK_PARAM: str = "task"
-"""Key of `params` that holds the task, unless the delegator uses it."""
-
-
-class CheckpointInfo(Struct, frozen=True, omit_defaults=True):
-    """Checkpoint of an earlier attempt, in the words of its agent."""
-
-    commit: str = ""
-    description: str = ""
-    next_steps: str = ""
+from dragoman.engine.schemas.briefing import briefing_resource
+from dragoman.protocols.ccos.wire import BRIEFING_META, TASK_META, ExtendedRequest, TaskRequest
 
 
 class HandoffInfo(Struct, frozen=True, omit_defaults=True, rename={"from_": "from"}.get):
@@ -38,7 +29,7 @@ class HandoffInfo(Struct, frozen=True, omit_defaults=True, rename={"from_": "fro
     """Artifact -> SHA-256 of its verified copy."""
 
 
-class TaskParams(Struct, frozen=True, omit_defaults=True):
+class TaskFacts(Struct, frozen=True, omit_defaults=True):
     """Facts about the task besides its goal, in stable types."""
 
     task_id: str
@@ -54,7 +45,6 @@ class TaskParams(Struct, frozen=True, omit_defaults=True):
     acceptance_criteria: tuple[str, ...] = ()
     expected_outputs: tuple[str, ...] = ()
     context_refs: tuple[str, ...] = ()
-    left_off: CheckpointInfo | None = None
     handed_over: HandoffInfo | None = None
 
 
@@ -68,11 +58,14 @@ def find_open_request(store: Store, intent: Intent, version: int = 0) -> TaskReq
         return None
     # Later updates of a handoff do not belong in an earlier state.
     handoff = None if version else handoff_held_by(store, found.task, found.task.assignee)
-    return request_of(intent, found.task, handoff)
+    return request_of(intent, found.task, handoff, find_briefing(store, found.task, version))
 
 
-def request_of(intent: Intent, task: Task, handoff: Handoff | None = None) -> TaskRequest | None:
-    """TaskRequest of an intent, given its task, and the handoff by which the agent has the task."""
+def request_of(
+    intent: Intent, task: Task, handoff: Handoff | None = None, briefing: Briefing | None = None
+) -> TaskRequest | None:
+    """TaskRequest of an intent, given its task, the handoff by which the agent has the task, and
+    what the agent has to know besides."""
     request = intent.request
     if request is None:
         return None
@@ -81,17 +74,21 @@ def request_of(intent: Intent, task: Task, handoff: Handoff | None = None) -> Ta
         intent_id=intent.id,
         agent_id=request.agent,
         goal=intent.goal,
-        params=_request_params(intent.params, task, intent, handoff),
+        params=dict(intent.params),
         request_id=request.id,
         attempt=request.number,
         deadline=UNSET if request.deadline is None else to_rfc3339(request.deadline),
-        meta=cast(dict[str, Any], others.pop("meta", UNSET)),
+        meta=_meta(others.pop("meta", {}), _task_facts(task, intent, handoff), briefing),
         others=others,
     )
 
 
 def request_for_task(
-    task: Task, agent: str, session: str, handoff: Handoff | None = None
+    task: Task,
+    agent: str,
+    session: str,
+    handoff: Handoff | None = None,
+    briefing: Briefing | None = None,
 ) -> TaskRequest:
     """TaskRequest for a task that was created in another dialect."""
     goal = task.title if not task.body else f"{task.title}\n\n{task.body}"
@@ -99,21 +96,23 @@ def request_for_task(
         intent_id=task.id,
         agent_id=agent,
         goal=goal,
-        params=_request_params({}, task, None, handoff),
         request_id=session or UNSET,
         attempt=max(task.attempts, 1),
+        meta=_meta({}, _task_facts(task, None, handoff), briefing),
     )
 
 
-def _request_params(
-    params: dict[str, object], task: Task, intent: Intent | None, handoff: Handoff | None
-) -> dict[str, Any]:
-    return {TASK_PARAM: msgspec.to_builtins(_task_params(task, intent, handoff)), **params}
+def _meta(given: Any, task: TaskFacts, briefing: Briefing | None) -> dict[str, Any]:
+    """Metadata of a request: that of the delegator, the task, and the briefing."""
+    meta = {**given, TASK_META: msgspec.to_builtins(task)}
+    if briefing is not None:
+        meta[BRIEFING_META] = msgspec.to_builtins(briefing_resource(briefing))
+    return meta
 
 
-def _task_params(task: Task, intent: Intent | None, handoff: Handoff | None) -> TaskParams:
-    delegation, checkpoint = task.delegation, task.checkpoint
-    return TaskParams(
+def _task_facts(task: Task, intent: Intent | None, handoff: Handoff | None) -> TaskFacts:
+    delegation = task.delegation
+    return TaskFacts(
         task_id=task.aof_id,
         title=task.title,
         priority=task.priority,
@@ -126,9 +125,6 @@ def _task_params(task: Task, intent: Intent | None, handoff: Handoff | None) -> 
         acceptance_criteria=delegation.acceptance_criteria if delegation else (),
         expected_outputs=delegation.expected_outputs if delegation else (),
         context_refs=delegation.context_refs if delegation else (),
-        left_off=CheckpointInfo(checkpoint.commit, checkpoint.description, checkpoint.next_steps)
-        if checkpoint
-        else None,
         handed_over=handoff and _handoff_info(handoff),
     )
 

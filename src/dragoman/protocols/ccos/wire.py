@@ -130,7 +130,6 @@ class TaskResult(Envelope, frozen=True, kw_only=True):
 
     @property
     def error_text(self) -> str:
-        """The error; empty: none."""
         return self.error or ""
 
 
@@ -216,7 +215,6 @@ def succeeded(request: TaskRequest, output: object = None) -> TaskResult:
 
 
 def failed(request: TaskRequest, error: str) -> TaskResult:
-    """The result of a request that failed."""
     return TaskResult(
         intent_id=request.intent_id,
         agent_id=request.agent_id,
@@ -247,15 +245,26 @@ def split_unknown_fields(
     }, EXTENDED_SHAPES[shape]
 
 
+BRIEFING_META: Final = "briefing"
+"""Key of `meta` that holds what earlier attempts, answers and reviews left."""
+
+TASK_META: Final = "task"
+"""Key of `meta` that holds the facts about the task."""
+
+_HUB_META: Final = frozenset({"hub", BRIEFING_META, TASK_META})
+"""Keys of `meta` that only the hub writes: `hub` has its notes to agents that it starts."""
+
+
 def extra_fields(message: TaskRequest | TaskResult) -> dict[str, Any]:
     """Further content of a message that decides nothing: `meta` and unknown fields.
 
-    `meta.hub` is reserved for the hub's own notes to agents that it starts: it is removed.
+    What only the hub writes is removed from `meta`.
     """
     others = message.others if isinstance(message, ExtendedRequest | ExtendedResult) else {}
     if message.meta is UNSET:
         return others
-    return others | {"meta": {name: part for name, part in message.meta.items() if name != "hub"}}
+    meta = {name: part for name, part in message.meta.items() if name not in _HUB_META}
+    return others | {"meta": meta}
 
 
 def as_json(message: Message) -> bytes:

@@ -17,6 +17,7 @@ from dragoman.core.ids import TASK_NAME_PATTERN
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.task_state import STATUS_CHANGES
 from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.delivered_messages import inbox_operation
 from dragoman.engine.operation import (
     Dialect,
     Facts,
@@ -28,8 +29,11 @@ from dragoman.engine.operation import (
     ParsedMessage,
     Plan,
     QueryOperation,
+    RawMessage,
     always,
+    candidate_messages,
     fault_from_refusal,
+    truncated_text,
 )
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.queries.traces import (
@@ -38,10 +42,10 @@ from dragoman.engine.queries.traces import (
     trace_page,
     turn_page,
 )
-from dragoman.engine.raw_message import RawMessage, candidate_messages, truncated_text
 from dragoman.engine.request import Commands, Committed
 from dragoman.protocols.saop import masking, translate
 from dragoman.protocols.saop.lint import KINDS, detect_kind, lint
+from dragoman.protocols.saop.notice import from_notice, to_notice
 from dragoman.protocols.saop.parse import Parsed
 from dragoman.protocols.saop.settings import Choices
 from dragoman.protocols.saop.translate import SentEvent, SentTurn
@@ -100,7 +104,10 @@ class EventQuery(Struct, frozen=True, forbid_unknown_fields=True):
 def dialect(choices: Choices | None = None) -> Dialect:
     """Build the SAOP dialect."""
     choices = choices or Choices()
-    turn, event, *queries = operations = tuple(_operations(choices))
+    turn, event, *queries = operations = (
+        *_operations(choices),
+        inbox_operation(NAME, "saop.inbox"),
+    )
     del queries
     return Dialect(
         name=NAME,
@@ -108,6 +115,8 @@ def dialect(choices: Choices | None = None) -> Dialect:
         parse=lambda incoming: _parse_message(incoming, turn, event),
         lint=Linter(lint, KINDS, {"turn": turn, "event": event, "payload": event}),
         events=_EVENTS,
+        to_notice=to_notice,
+        from_notice=from_notice,
         hint="an object with turn_index, or with event_id and payload",
     )
 

@@ -21,6 +21,7 @@ from dragoman.protocols.saop.errors import Issue, SaopError
 from dragoman.protocols.saop.wire import (
     Event,
     EventId,
+    NoticePayload,
     Payload,
     SandboxPulse,
     SessionId,
@@ -177,6 +178,7 @@ TYPES: Final = EventTypes(
     ToolCompleted,
     TaskTransition,
     SandboxPulse,
+    NoticePayload,
 )
 """Every known event type. To add one, write a class in `wire` and add a line here."""
 

@@ -23,7 +23,6 @@ class MemoryCarryOver:
         self._tails: dict[str, StoredCarryOver] = {}
 
     def get(self, key: str, is_recorded: IsRecorded) -> str:
-        """Return the carry-over of the last recorded chunk."""
         left = self._tails.get(key)
         return left.resolve(is_recorded) if left else ""
 

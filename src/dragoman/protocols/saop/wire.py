@@ -165,6 +165,21 @@ class SandboxPulse(Payload, frozen=True, gc=False, tag="SANDBOX_PULSE"):
     timestamp: Timestamp
 
 
+class NoticePayload(Payload, frozen=True, gc=False, tag="NOTICE"):
+    """Message of another agent about a task, in no words of its own (S-NOTICE)."""
+
+    task_id: str
+    kind: str
+    text: str
+    timestamp: Timestamp
+    from_agent: str = ""
+    to_agent: str = ""
+    details: dict[str, Any] = {}
+
+    def context(self) -> EventContext:
+        return EventContext(task=self.task_id)
+
+
 class Event(Struct, frozen=True, gc=False):
     """Something that happened in a session; `payload` is of one of the registered types."""
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 from dragoman.core.actor import HUB_ACTOR, Actor
 from dragoman.core.attempt import (
     EndAttempt,
+    LimitAttempt,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
@@ -156,6 +157,8 @@ class RunPolicy(Struct, frozen=True):
     stop_seconds: float
     exit_grace_seconds: float = 60.0
     """Time that a program may go on after its own report ended the attempt."""
+    pauses_limited: bool = True
+    """Pause an agent that has met a usage limit, instead of counting a failure."""
 
 
 _ENDED = frozenset((AttemptStatus.RELEASED, AttemptStatus.LOST))
@@ -210,6 +213,7 @@ class AgentRun:
         self._kill_requested = asyncio.Event()
         self._started_at = asyncio.get_running_loop().time()
         self._running: Run | None = None
+        self._seen_output_bytes = 0
         self._last_note = ""
         """Note on the last of its messages that was refused or had warnings."""
 
@@ -220,7 +224,6 @@ class AgentRun:
 
     @property
     def output_bytes(self) -> int:
-        """Bytes of output so far."""
         return 0 if self._running is None else self._running.output_bytes
 
     @property
@@ -271,7 +274,7 @@ class AgentRun:
             await self._heartbeat()
             order = await self._watch(ended, running, self._started_at + (limit_ms / 1_000 or inf))
             if order is None or ended.done():
-                fallback = self._unreported_outcome((await ended).problem)
+                fallback = self._unreported_outcome(await ended)
             else:
                 fallback = order.fallback
                 await self._stop_agent(running, order.reason)
@@ -328,7 +331,7 @@ class AgentRun:
             if clock() >= deadline:
                 if not self._is_held:
                     return _StopOrder("the grace period after its report is over (exit_grace_ms)")
-                reason = "it took longer than an attempt may (attempt_ms)"
+                reason = "it took longer than an attempt may (attempt_ms or attempts.max_ms)"
                 return _StopOrder(reason, self._failure_report(reason))
             is_refused = False
             if clock() >= next_heartbeat:
@@ -350,7 +353,6 @@ class AgentRun:
         return _StopOrder("the hub stops", self._hub_stop_command())
 
     def _hub_stop_command(self) -> ReleaseTask:
-        """Command for the task when the hub stops."""
         return ReleaseTask(self.assignment.task, "hub_stopped", self.assignment.fence)
 
     def _ends_with_report(self, status: AttemptStatus, running: Run) -> bool:
@@ -373,7 +375,8 @@ class AgentRun:
         """Send a heartbeat; False when the lease is lost."""
         try:
             await self._hub.submit_async(
-                self._actor, RenewLease(self.assignment.task, self.assignment.fence)
+                self._actor,
+                RenewLease(self.assignment.task, self.assignment.fence, self._has_new_output()),
             )
         except Refused as refused:
             return refused.code == _OVERLOADED
@@ -381,9 +384,17 @@ class AgentRun:
             return True
         return True
 
-    def _unreported_outcome(self, problem: str) -> ReportOutcome:
+    def _has_new_output(self) -> bool:
+        """True if the agent has written output since the last heartbeat: more of it than becomes
+        events of the trace is progress all the same."""
+        seen, self._seen_output_bytes = self._seen_output_bytes, self.output_bytes
+        return self.output_bytes > seen
+
+    def _unreported_outcome(self, ended: RunExit) -> Command:
         """Outcome to record for an agent that ended without a report."""
-        task, fence = self.assignment.task, self.assignment.fence
+        task, fence, problem = self.assignment.task, self.assignment.fence, ended.problem
+        if ended.limited_until is not None and self._policy.pauses_limited:
+            return LimitAttempt(task, ended.limited_until, problem, fence)
         if self.assignment.must_report:
             # The reason why its output is no result explains more than that there was none.
             reason = problem or self._last_note

@@ -30,6 +30,8 @@ class AgentSpec(Struct, frozen=True):
     """Dialects that it understands: its prompt is in them."""
     must_report: bool = False
     """True if an attempt that ends without a report has failed."""
+    checks: tuple[str, ...] = ()
+    """Commands that the hub runs before a completion of it counts."""
     concurrency: int = 1
     attempt_ms: int = 0
     budget: Budget = Budget()
@@ -58,6 +60,8 @@ class AgentSlots:
         self.start_retry_at = 0.0
         self.last_dispatch = 0
         """Increases with each dispatch; 0: never dispatched."""
+        self.is_removed = False
+        """True if the settings have it no more: its runs go on, and it gets no others."""
         self.recent_failures = 0
         """Failed attempts since the last one that did not fail."""
         self._start_failures = 0

@@ -133,7 +133,6 @@ def attempt_cost(store: Store, task: str, attempt: int) -> float:
 
 
 def _reported_cost(entry: Entry, attempt: int) -> float:
-    """Cost in a report, if it is of this attempt."""
     report = decode_event(entry)
     if not isinstance(report, TaskReported) or report.attempt != attempt:
         return 0.0

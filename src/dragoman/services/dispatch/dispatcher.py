@@ -7,7 +7,7 @@ earlier attempt on it is still running here.
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -143,6 +143,20 @@ class Dispatcher:
             for name, slots in self._slots.items()
         ]
 
+    async def replace_agents(self, agents: Sequence[AgentSpec]) -> None:
+        """Start runs of these agents from now on; those that run go on as they began."""
+        specs = {agent.name: agent for agent in agents}
+        await self._register({name: agent.dialects for name, agent in specs.items()})
+        for name, slots in tuple(self._slots.items()):
+            slots.is_removed = name not in specs
+            if slots.is_removed and not slots.runs:
+                del self._slots[name]
+        for name, agent in specs.items():
+            slots = self._slots.setdefault(name, AgentSlots(agent))
+            slots.agent = agent
+            slots.start_retry_at = 0.0
+        self._wakeups.wake()
+
     async def wait_idle(self) -> None:
         """Wait until no agent is at work."""
         while self._run_tasks:
@@ -187,17 +201,18 @@ class Dispatcher:
 
     async def _start(self, orphans: OrphanedAttempts) -> None:
         """Register the agents, and recover what an earlier hub of this name left."""
-        unregistered = await asyncio.to_thread(
-            lambda: [name for name in self._slots if find_agent(self._hub.store, name) is None]
-        )
-        if unregistered:
-            registrations = (
-                RegisterAgent(name, speaks=self._slots[name].agent.dialects)
-                for name in unregistered
-            )
-            await self._hub.submit_async(HUB_ACTOR, *registrations)
+        await self._register({name: slots.agent.dialects for name, slots in self._slots.items()})
         await self._review_budgets()
         await orphans.recover()
+
+    async def _register(self, dialects: Mapping[str, tuple[str, ...]]) -> None:
+        """Register the agents that are not known yet, with their dialects."""
+        unregistered = await asyncio.to_thread(
+            lambda: [name for name in dialects if find_agent(self._hub.store, name) is None]
+        )
+        if unregistered:
+            registrations = (RegisterAgent(name, speaks=dialects[name]) for name in unregistered)
+            await self._hub.submit_async(HUB_ACTOR, *registrations)
 
     # Dispatch
 
@@ -257,6 +272,8 @@ class Dispatcher:
         return not is_full and len(slots.runs) < slots.agent.concurrency
 
     def _idle_reason(self, slots: AgentSlots) -> str:
+        if slots.is_removed:
+            return "it is no longer in the settings"
         if self._wakeups.now < slots.start_retry_at:
             return slots.start_problem
         return self._budgets.idle_reason(slots.agent.name, slots.agent.budget)
@@ -271,7 +288,9 @@ class Dispatcher:
         """Claim a task for an agent and start the run; False when another claim came first."""
         agent = slots.agent
         session = f"{self._policy.hub_name}.{self._ports.new_id()}"
-        command = ClaimTask(task, agent.name, session, self._policy.ttl_ms, agent.queues)
+        command = ClaimTask(
+            task, agent.name, session, self._policy.ttl_ms, agent.queues, checks=agent.checks
+        )
         self._pending_claims.append(_PendingClaim(slots, task, session))
         try:
             await self._hub.submit_async(HUB_ACTOR, command)
@@ -355,6 +374,8 @@ class Dispatcher:
             self._problem = replace(problem, message=f"{whose}: {problem.message}")
         finally:
             slots.runs.pop(run.assignment.session, None)
+            if slots.is_removed and not slots.runs:
+                self._slots.pop(agent.name, None)
             self._wakeups.wake()
 
     async def _save_start(self, budget: Budget) -> None:

@@ -56,7 +56,6 @@ class DispatchWakeups:
                 loop.call_soon_threadsafe(self._notify_runs, frozenset(streams))
 
     def wake(self) -> None:
-        """Wake the dispatcher."""
         self._wake_event.set()
 
     def clear(self) -> None:

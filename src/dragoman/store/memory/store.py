@@ -26,8 +26,7 @@ from dragoman.engine.ports import (
     Transaction,
 )
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.indexes import HandoffRow, LogRow, index_row
-from dragoman.ledger.stream_state import load_state
+from dragoman.ledger.stream_state import HandoffRow, LogRow, index_row, load_state
 from dragoman.text.search_terms import SearchQuery, SearchTerm, Words
 
 
@@ -59,18 +58,15 @@ class Tables:
         """Key of a turn or a trace event -> its row and its entry."""
 
     def row(self, stream: str) -> StreamRow | None:
-        """One stream."""
         number = self.numbers.get(stream)
         return None if number is None else self.rows[number]
 
     def find_aliases(self, name: str) -> list[tuple[str, str]]:
-        """(kind, stream) of every task that has this name as an alias."""
         return sorted(
             (kind, self.aliases[name, kind]) for kind in self.kinds_of_alias.get(name, ())
         )
 
     def turns(self, task: str, attempt: int) -> list[tuple[int, Entry]]:
-        """The turns of an attempt on a task, by their index."""
         found = [
             (log.turn_index, entry)
             for log, entry in self.log_rows.values()
@@ -79,7 +75,6 @@ class Tables:
         return sorted(found, key=lambda one: one[0])
 
     def claims(self, session: str) -> list[Entry]:
-        """The claims in a session, by position."""
         needle = f'"session":"{session}"'.encode()
         likely = (one for one in self.entries if one.event == _CLAIMED and needle in one.line)
         return [one for one in likely if json.decode(one.line)["body"].get("session") == session]
@@ -156,29 +151,23 @@ class MemoryTransaction:
         self._first_position = 0
 
     def streams(self, names: Sequence[str]) -> list[StreamRow]:
-        """The rows of those streams that exist."""
         return [row for row in map(self._tables.row, names) if row is not None]
 
     def stream_lines(self, stream: str) -> list[bytes]:
-        """The lines of one stream."""
         return [entry.line for entry in self._tables.histories.get(stream, [])]
 
     def new_stream_number(self) -> int:
-        """A stream number that is not in use."""
         self._last_number += 1
         return self._last_number
 
     def find_aliases(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
-        """(name, kind, stream) of every task that has one of these names as an alias."""
         return [(name, *found) for name in names for found in self._tables.find_aliases(name)]
 
     def find_answers(self, keys: Sequence[tuple[int, str]]) -> list[IdempotencyRecord]:
-        """The stored answers for these keys."""
         answers = self._tables.answers
         return [answers[key] for key in keys if key in answers]
 
     def promote_due(self, now: int, limit: int) -> int:
-        """Put tasks whose backoff is over into their queues."""
         due = sorted(
             (row.index.ready_at, number)
             for number, row in self._tables.rows.items()
@@ -197,7 +186,6 @@ class MemoryTransaction:
         self._tables.rows.update(self._unpromoted)
 
     def ready_page(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
-        """A page of the queue, in order."""
         keys = (
             ReadyKey(row.index.rank, row.index.since, number, row.name)
             for number, row in self._tables.rows.items()
@@ -206,28 +194,22 @@ class MemoryTransaction:
         return sorted(key for key in keys if after is None or key > after)[:limit]
 
     def last_number(self, day: str) -> int:
-        """The last AOF number given out on this day."""
         return self._tables.daily_numbers.get(day, 0)
 
     def find_log_rows(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
-        """(Key, position, digest, masked) of those turns and events that are recorded already."""
         known = [(key, self._tables.log_rows[key]) for key in keys if key in self._tables.log_rows]
         return [(key, entry.position, log.digest, log.masked) for key, (log, entry) in known]
 
     def streams_held(self, session: str, holder: str) -> list[str]:
-        """The streams of tasks held in this session; if there is none, of those held by this
-        holder."""
         rows = [row for _, row in sorted(self._tables.rows.items()) if row.lease is not None]
         inside = [row.name for row in rows if row.lease and row.lease.session == session]
         return inside or [row.name for row in rows if row.lease and row.lease.holder == holder]
 
     def list_members(self, name: str) -> list[str]:
-        """The streams on this list, oldest first."""
         return [stream for _, stream in sorted(self._tables.lists.get(name, {}).items())]
 
     @property
     def first_position(self) -> int:
-        """The position of the first entry that was written."""
         return self._first_position
 
     def write(self, changes: Changes) -> None:
@@ -302,7 +284,6 @@ class MemoryStore:
         self._lock = threading.RLock()
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work`; all its changes are visible when this returns, or none."""
         with self._lock:
             session = MemoryTransaction(self._tables)
             try:
@@ -315,33 +296,27 @@ class MemoryStore:
             return result
 
     def head(self) -> int:
-        """The last position."""
         with self._lock:
             return len(self._tables.entries)
 
     def ledger_id(self) -> str:
-        """The id of this ledger."""
         return self._ledger_id
 
     def secret_fingerprint(self, own: str, *, overwrite: bool = False) -> str:
-        """The fingerprint of the secret that digests here are keyed with."""
         with self._lock:
             if overwrite or not self._secret_fingerprint:
                 self._secret_fingerprint = own
             return self._secret_fingerprint
 
     def issued_checkpoints(self) -> Mapping[str, str]:
-        """File of signed checkpoints -> how far it had come."""
         with self._lock:
             return dict(self._issued_checkpoints)
 
     def keep_issued_checkpoints(self, file: str, extent: str) -> None:
-        """Keep how far a file of signed checkpoints has come."""
         with self._lock:
             self._issued_checkpoints[file] = extent
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
-        """Entries by position."""
         with self._lock:
             end = after + limit if until is None else min(after + limit, until)
             return self._tables.entries[after:end]
@@ -353,28 +328,23 @@ class MemoryStore:
     def history(
         self, stream: str, after: int, limit: int, *, until: int | None = None
     ) -> list[Entry]:
-        """The entries of one stream."""
         with self._lock:
             page = self._tables.histories.get(stream, [])[after : after + limit]
             return [entry for entry in page if until is None or entry.position <= until]
 
     def stream(self, name: str) -> StreamRow | None:
-        """One stream."""
         with self._lock:
             return self._tables.row(name)
 
     def rows(self, after: int, limit: int) -> list[StreamRow]:
-        """All streams by number."""
         with self._lock:
             rows = sorted(self._tables.rows.items())
             return [row for number, row in rows if number > after][:limit]
 
     def heads(self, after: int, limit: int) -> list[StreamHead]:
-        """The heads of all streams by number."""
         return [(row.number, row.name, row.version, row.hash) for row in self.rows(after, limit)]
 
     def streams_of_kind(self, kind: str, after: str, limit: int) -> list[StreamRow]:
-        """Streams of one kind by name."""
         with self._lock:
             numbers = sorted(self._tables.numbers.items())
             first, end = f"{kind}:{after}", f"{kind};"
@@ -382,18 +352,15 @@ class MemoryStore:
             return [self._tables.rows[number] for number in found][:limit]
 
     def aliases(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
-        """All aliases, in order."""
         with self._lock:
             pairs = sorted(self._tables.aliases.items())
             return [(*pair, stream) for pair, stream in pairs if pair > after][:limit]
 
     def find_aliases(self, name: str) -> list[tuple[str, str]]:
-        """(kind, stream) of every task that has this name as an alias."""
         with self._lock:
             return self._tables.find_aliases(name)
 
     def task_page(self, query: TaskQuery) -> list[StreamRow]:
-        """A page of tasks, newest first."""
         with self._lock:
             found = [
                 row
@@ -406,13 +373,16 @@ class MemoryStore:
             return found[: query.limit]
 
     def status_counts(self) -> dict[str, int]:
-        """The number of tasks in each status."""
         with self._lock:
             statuses = (row.index.status for row in self._tables.rows.values())
             return dict(Counter(status for status in statuses if status is not None))
 
+    def queue_counts(self) -> dict[str, int]:
+        with self._lock:
+            queues = (row.index.queue for row in self._tables.rows.values())
+            return dict(Counter(queue for queue in queues if queue is not None))
+
     def expired_leases(self, now: int, limit: int) -> list[str]:
-        """Streams of tasks whose lease has expired, the longest ago first."""
         with self._lock:
             dead = [
                 (row.lease.expires_at, row.number, row.name)
@@ -422,7 +392,6 @@ class MemoryStore:
             return [name for _, _, name in sorted(dead)[:limit]]
 
     def overdue_streams(self, now: int, limit: int) -> list[str]:
-        """Streams whose deadline has passed, the longest ago first."""
         with self._lock:
             late = [
                 (row.index.deadline, row.number, row.name)
@@ -432,24 +401,20 @@ class MemoryStore:
             return [name for _, _, name in sorted(late)[:limit]]
 
     def streams_in_session(self, session: str) -> list[str]:
-        """Streams of tasks held in this session."""
         with self._lock:
             rows = sorted(self._tables.rows.items())
             return [row.name for _, row in rows if row.lease and row.lease.session == session != ""]
 
     def claims(self, session: str, after: int, limit: int) -> list[Entry]:
-        """The claims made in a session, ended ones too, by position."""
         with self._lock:
             return [one for one in self._tables.claims(session) if one.position > after][:limit]
 
     def last_claims(self, session: str, before: int, limit: int) -> list[Entry]:
-        """The last claims in a session before a position, the last one first."""
         with self._lock:
             last = reversed(self._tables.claims(session))
             return [one for one in last if one.position < before][:limit]
 
     def list_page(self, query: ListQuery) -> list[ListItem]:
-        """A page of a list."""
         with self._lock:
             members = self._tables.lists.get(query.list, {})
             page = sorted(
@@ -462,7 +427,6 @@ class MemoryStore:
             return [self._list_item(place, members[place]) for place in page[: query.limit]]
 
     def list_items(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
-        """All list items, in order."""
         with self._lock:
             lists = sorted(name for name in self._tables.lists if name >= after[0])
             items = (
@@ -474,24 +438,20 @@ class MemoryStore:
             return list(islice(items, limit))
 
     def handoffs(self, after: str, limit: int) -> list[HandoffRow]:
-        """The rows of all proposed handoffs, by id."""
         with self._lock:
             records = sorted(self._tables.handoffs.items())
             return [record for id, record in records if id > after][:limit]
 
     def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
-        """The turns of an attempt on a task, by index."""
         with self._lock:
             found = self._tables.turns(task, attempt)
             return [entry for index, entry in found if index > after][:limit]
 
     def last_turns(self, task: str, attempt: int, limit: int) -> list[Entry]:
-        """The last turns of an attempt on a task, the last one first."""
         with self._lock:
             return [entry for _, entry in reversed(self._tables.turns(task, attempt))][:limit]
 
     def trace_events(self, task: str, after: int, limit: int) -> list[Entry]:
-        """The trace events about a task, by position."""
         with self._lock:
             positions = sorted(
                 entry.position
@@ -501,31 +461,26 @@ class MemoryStore:
             return [self._tables.entries[place - 1] for place in positions[:limit]]
 
     def trace_event(self, event_id: str) -> Entry | None:
-        """The trace event with this id."""
         with self._lock:
             found = self._tables.log_rows.get(f"event:{event_id}")
             return None if found is None else found[1]
 
     def log_rows(self, after: int, until: int) -> list[tuple[int, LogRow]]:
-        """All rows of the agent logs between two positions."""
         with self._lock:
             rows = sorted((at.position, key) for key, (_, at) in self._tables.log_rows.items())
             log_rows = self._tables.log_rows
             return [(at, log_rows[key][0]) for at, key in rows if after < at <= until]
 
     def indexed_position(self) -> int:
-        """The position up to which texts are in the search index."""
         with self._lock:
             return self._tables.indexed_position
 
     def index_texts(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
-        """Add the texts at these positions to the search index."""
         with self._lock:
             self._tables.texts.update(texts)
             self._tables.indexed_position = max(self._tables.indexed_position, until)
 
     def search(self, query: SearchQuery, before: int | None, limit: int) -> list[ListItem]:
-        """The streams whose indexed text matches the query, newest first."""
         with self._lock:
             found = [
                 position

@@ -50,7 +50,6 @@ def numbers(values: Iterable[int]) -> bytes:
 
 
 def texts(values: Iterable[str]) -> bytes:
-    """A text[]."""
     return _array(_TEXT, list(map(str.encode, values)))
 
 

@@ -35,7 +35,8 @@ FOR UPDATE
 -- A separate statement after the one above: a join there would return the new row of a stream that
 -- we had to wait for, together with the old row of its lease.
 -- name: leases_of
-SELECT l.stream, l.holder, l.fence, l.ttl_ms, l.last_heartbeat, l.expires_at, l.session, l.heartbeats
+SELECT l.stream, l.holder, l.fence, l.ttl_ms, l.last_heartbeat, l.expires_at, l.session,
+       l.heartbeats, l.started_at, l.progress_at, l.quiet_level
 FROM streams s JOIN leases l ON l.stream = s.number
 WHERE s.name = ANY ($1::text[])
 
@@ -145,15 +146,17 @@ SET version = excluded.version, hash = excluded.hash, fold_version = excluded.fo
     due = excluded.due, owner = excluded.owner, deadline = excluded.deadline
 
 -- name: put_leases
-INSERT INTO leases (stream, holder, fence, ttl_ms, last_heartbeat, expires_at, session, heartbeats)
+INSERT INTO leases (stream, holder, fence, ttl_ms, last_heartbeat, expires_at, session, heartbeats,
+                    started_at, progress_at, quiet_level)
 SELECT *
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
-            $7::text[], $8::bigint[])
+            $7::text[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
 ON CONFLICT (stream) DO UPDATE
 SET holder = excluded.holder, fence = excluded.fence, ttl_ms = excluded.ttl_ms,
     last_heartbeat = excluded.last_heartbeat, expires_at = excluded.expires_at,
-    session = excluded.session,
-    heartbeats = excluded.heartbeats
+    session = excluded.session, heartbeats = excluded.heartbeats,
+    started_at = excluded.started_at, progress_at = excluded.progress_at,
+    quiet_level = excluded.quiet_level
 
 -- name: end_leases
 DELETE FROM leases WHERE stream = ANY ($1::bigint[])
@@ -353,6 +356,9 @@ ORDER BY number DESC LIMIT $2
 
 -- name: counts
 SELECT status, count(*) FROM streams WHERE status IS NOT NULL GROUP BY status
+
+-- name: queue_counts
+SELECT queue, count(*) FROM streams WHERE queue IS NOT NULL GROUP BY queue
 
 -- name: expired
 SELECT s.name

@@ -57,11 +57,7 @@ class PostgresStore(PostgresReads, SqlMeta):
         cls, url: str, new_ledger_id: Callable[[], str], *, idle_timeout_ms: int = IDLE_TIMEOUT_MS
     ) -> "PostgresStore":
         """Open the schema that a URL names; it is made or migrated if need be."""
-        return cls.open_at(replace(parse_url(url), idle_timeout_ms=idle_timeout_ms), new_ledger_id)
-
-    @classmethod
-    def open_at(cls, address: Address, new_ledger_id: Callable[[], str]) -> "PostgresStore":
-        """Like `open`, by an address."""
+        address = replace(parse_url(url), idle_timeout_ms=idle_timeout_ms)
         _migrate(address, new_ledger_id)
         return cls(address)
 
@@ -73,7 +69,6 @@ class PostgresStore(PostgresReads, SqlMeta):
         return cls(address) if _migrate(address, None) else None
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a writing transaction: committed durably when this returns, or undone."""
         with self._write_lock:
             writer = self._open_writer()
             session = PostgresTransaction(writer, self._free_numbers)
@@ -90,18 +85,15 @@ class PostgresStore(PostgresReads, SqlMeta):
             return result
 
     def find_aliases(self, name: str) -> list[tuple[str, str]]:
-        """(kind, stream) of every task that has this name as an alias."""
         return self._read("named", name)
 
     def task_page(self, query: TaskQuery) -> list[StreamRow]:
-        """A page of tasks, newest first."""
         filters = [value for value in (query.status, query.owner) if value is not None]
         before = MAX_POSITION if query.before is None else query.before
         name = _TASK_PAGE_QUERIES[query.status is not None, query.owner is not None]
         return list(map(self._stream_row, self._read(name, before, query.limit, *filters)))
 
     def index_texts(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
-        """Add the texts at these positions to the search index, unless another process has."""
         values = tuple(map(scalar, (*_text_columns(texts), until)))
         # In one exchange, which is executed whole or not at all.
         self._run(version_check(), Call("index", values))
@@ -120,11 +112,9 @@ class PostgresStore(PostgresReads, SqlMeta):
         return IntegrityReport((damage,) if counted != last else (), is_complete=False)
 
     def inspect_schema(self) -> IntegrityReport:
-        """Compare tables, indexes, views, triggers and functions with those of this version."""
         return check_schema(self._address)
 
     def close(self) -> None:
-        """Close every connection."""
         with self._read_lock:
             self._is_closed = True
             idle, self._idle_readers = self._idle_readers, []

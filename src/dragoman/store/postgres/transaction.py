@@ -16,8 +16,13 @@ from dragoman.engine.ports import (
     ReadyKey,
     StreamRow,
 )
-from dragoman.ledger.indexes import IndexRow, index_row, parse_log_key
-from dragoman.ledger.stream_state import FOLD_VERSION, load_state
+from dragoman.ledger.stream_state import (
+    FOLD_VERSION,
+    IndexRow,
+    index_row,
+    load_state,
+    parse_log_key,
+)
 from dragoman.store.postgres.migrate import known_version
 from dragoman.store.postgres.pipeline import (
     Call,
@@ -67,7 +72,6 @@ class PostgresTransaction:
     # Reads
 
     def streams(self, names: Sequence[str]) -> list[StreamRow]:
-        """The rows of those streams that exist, locked until the end."""
         known = self._read_ahead
         unread = [name for name in names if name not in known]
         rows = self._lock_streams(self._with_next_in_queue(unread)) if unread else {}
@@ -75,11 +79,9 @@ class PostgresTransaction:
         return [known.pop(name) for name in names if name in known]
 
     def stream_lines(self, stream: str) -> list[bytes]:
-        """The lines of one stream."""
         return [line for (line,) in self._query("lines", stream)]
 
     def new_stream_number(self) -> int:
-        """A stream number that is not in use."""
         if not self._free_numbers:
             ((first,),) = self._query("reserve_numbers")
             self._free_numbers += range(first + NUMBERS_PER_RESERVATION - 1, first - 1, -1)
@@ -88,18 +90,14 @@ class PostgresTransaction:
         return number
 
     def find_aliases(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
-        """(name, kind, stream) of every task that has one of these names as an alias."""
         return self._run(Call("aliases", (texts(names),)))[0]
 
     def find_answers(self, keys: Sequence[tuple[int, str]]) -> list[IdempotencyRecord]:
-        """The stored answers for these keys."""
         scopes, texts_ = zip(*keys, strict=True)
         found = self._run(Call("answered", (numbers(scopes), texts(texts_))))[0]
         return [IdempotencyRecord(*answer) for answer in found]
 
     def promote_due(self, now: int, limit: int) -> int:
-        """Put tasks whose backoff is over into their queues, except those that another writer has
-        locked."""
         due = self._query("due", now, limit)
         if due:
             index_rows = [self._index_row(name, fold, state, now) for _, name, fold, state in due]
@@ -118,7 +116,6 @@ class PostgresTransaction:
         return keys
 
     def find_log_rows(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
-        """(Key, position, digest, masked) of those turns and events that are recorded already."""
         log_keys = list(map(parse_log_key, keys))
         found: list[tuple[str, int, str, bool]] = []
         events = [one for one in log_keys if isinstance(one, str)]
@@ -134,17 +131,13 @@ class PostgresTransaction:
         return found
 
     def streams_held(self, session: str, holder: str) -> list[str]:
-        """The streams of tasks held in this session; if there is none, of those held by this
-        holder."""
         found = self._query("held_in", session) or self._query("held_by", holder)
         return [name for (name,) in found]
 
     def list_members(self, name: str) -> list[str]:
-        """The streams on this list, oldest first."""
         return [stream for (stream,) in self._query("on_list", name)]
 
     def last_number(self, day: str) -> int:
-        """The last AOF number given out on this day; nobody else gets one before the end."""
         values = (scalar(day),)
         _, ((last,),) = self._run(Call("open_day", values), Call("last_number", values))
         return last
@@ -327,6 +320,9 @@ def _put_leases_call(held: Sequence[tuple[int, Lease]]) -> Call:
             numbers([lease.expires_at for lease in leases]),
             texts([lease.session for lease in leases]),
             numbers([lease.heartbeats for lease in leases]),
+            numbers([lease.started_at for lease in leases]),
+            numbers([lease.progress_at for lease in leases]),
+            numbers([lease.quiet_level for lease in leases]),
         ),
     )
 

@@ -37,10 +37,6 @@ class Cursor(Executor, Protocol):
 class Connection(Executor, Protocol):
     """An open database."""
 
-    def readonly(self, _name: str, /) -> bool:
-        """True if nothing can be written, whatever mode was requested."""
-        ...
-
     def total_changes(self) -> int:
         """The number of rows written since it was opened."""
         ...
@@ -61,14 +57,6 @@ class Connection(Executor, Protocol):
         """Set an option of this connection."""
         ...
 
-    def status(self, _what: int, /) -> tuple[int, int]:
-        """One of SQLite's counters of a connection: the current value, and the highest."""
-        ...
-
-    def wal_checkpoint(self, *, mode: int) -> tuple[int, int]:
-        """Copy the write-ahead log: (pages in the log, pages copied)."""
-        ...
-
     def set_progress_handler(self, _ask: Callable[[], bool], _steps: int, /) -> None:
         """Call a function every so many steps; True interrupts the statement."""
         ...
@@ -82,8 +70,8 @@ class Connection(Executor, Protocol):
         ...
 
 
-def open_database(file: Path | str, flags: int) -> Connection:
-    """Open a file: by its path, or with SQLITE_OPEN_URI by its URI."""
+def open_database(file: Path, flags: int) -> Connection:
+    """Open a file."""
     return cast(Connection, apsw.Connection(str(file), flags))
 
 

@@ -39,30 +39,17 @@ def check_file_length(connection: Connection, path: Path) -> None:
 def _missing_bytes(connection: Connection, path: Path) -> int:
     """The number of missing bytes, as far as can be known."""
     expected = connection.pragma("page_count") * connection.pragma("page_size")
-    return 0 if has_journal(path) else max(0, expected - file_size(path))
+    # Committed data may be in a journal beside the file.
+    has_journal = any(_file_size(path.with_name(path.name + end)) for end in _JOURNALS)
+    return 0 if has_journal else max(0, expected - _file_size(path))
 
 
-def has_journal(path: Path) -> bool:
-    """True if committed data may be in a journal beside the file."""
-    return any(file_size(path.with_name(path.name + end)) for end in _JOURNALS)
-
-
-def file_size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     """The size of a file; 0 if it does not exist."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-    except OSError as error:
-        raise unreadable_file(path, error) from error
-
-
-def unreadable_file(path: Path, error: OSError) -> StoreUnavailable:
-    """The error for a file whose size cannot be read."""
-    return StoreUnavailable(
-        f"{path} cannot be examined ({error.strerror}), so the database may be incomplete; nothing "
-        "is shown. Check its permissions and the disk"
-    )
 
 
 # --- connections ------------------------------------------------------------------------------
@@ -71,8 +58,8 @@ _MIN_SQLITE = (3, 51, 3)
 
 _WAL_SIZE_LIMIT = 64 * 1024 * 1024
 
-WAL_PAGES = 8_000
-"""After so many pages (32 MiB) the next commit copies what the copier has not."""
+_WAL_PAGES = 1_000
+"""After so many pages (4 MiB) a commit copies the WAL into the file."""
 
 _CACHE_KIB = 8 * 1024
 """Small, because a commit that has split a page scans all cached pages; the system caches the rest.
@@ -103,10 +90,6 @@ def open_writer(path: Path, new_ledger_id: Callable[[], str]) -> Connection:
     has_wal = path.with_name(f"{path.name}-wal").exists()
 
     def configure(connection: Connection) -> None:
-        if connection.readonly("main"):
-            # SQLite would go on, and the files that it puts beside this one could not be written
-            # either, also by a user who may write later.
-            raise apsw.ReadOnlyError("no right to write to the file")
         _configure(connection)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_wal)
         check_file_length(connection, path)
@@ -146,37 +129,13 @@ def open_reader(path: Path) -> Connection:
     return _open(path, apsw.SQLITE_OPEN_READONLY, _configure)
 
 
-def open_wal_copier(path: Path) -> Connection:
-    """A connection that copies the WAL into the file, and never removes it."""
-
-    def configure(connection: Connection) -> None:
-        _configure(connection)
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        connection.pragma("synchronous", "full")
-
-    return _open(path, apsw.SQLITE_OPEN_READWRITE, configure)
-
-
-def open_with_wal(path: Path) -> Connection:
-    """A connection that reads the existing WAL, by its index, and creates no file."""
-    return _open_uri(path, "readonly_shm=1")
-
-
-def open_without_wal(path: Path) -> Connection:
-    """A connection to the file without its WAL: only where nobody else has it open."""
-    return _open_uri(path, "immutable=1")
-
-
-def _open_uri(path: Path, parameters: str) -> Connection:
-    uri = f"{path.absolute().as_uri()}?{parameters}"
-    return _open(path, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, _configure, uri)
-
-
-def _open(
-    path: Path, flags: int, configure: Callable[[Connection], None], uri: str = ""
-) -> Connection:
+def _open(path: Path, flags: int, configure: Callable[[Connection], None]) -> Connection:
     try:
-        connection = open_database(uri or path, flags)
+        if path.exists() and not os.access(path, os.W_OK):
+            # SQLite would go on, and the files that it puts beside this one could not be written
+            # either, also by a user who may write later.
+            raise apsw.ReadOnlyError("no right to write to the file")
+        connection = open_database(path, flags)
     except apsw.Error as error:
         raise store_error(error, path) from error
     try:
@@ -210,7 +169,7 @@ def _enable_wal(connection: Connection, path: Path) -> None:
         )
     connection.pragma("synchronous", "full")
     connection.pragma("journal_size_limit", _WAL_SIZE_LIMIT)
-    connection.pragma("wal_autocheckpoint", WAL_PAGES)
+    connection.pragma("wal_autocheckpoint", _WAL_PAGES)
     # The first read opens the WAL, so that this connection also removes it when it is closed last.
     connection.pragma("data_version")
     # Without this, REPLACE would remove entries and not fire the trigger that forbids it.

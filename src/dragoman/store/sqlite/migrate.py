@@ -40,17 +40,6 @@ def check_version(connection: Connection, path: Path) -> None:
         )
 
 
-def check_current(connection: Connection, path: Path) -> None:
-    """Refuse to read tables of an older version, where they cannot be migrated."""
-    version = _version(connection, path)
-    if version < len(MIGRATIONS):
-        raise StoreUnavailable(
-            f"{path} is of an earlier dragoman (schema {version}, this one knows "
-            f"{len(MIGRATIONS)}), and cannot be brought up to date where nothing can be written. "
-            "Copy the whole directory to where you can write, and read it there with --data"
-        )
-
-
 def _version_marks(connection: Connection) -> tuple[int, int]:
     """Application id and schema version."""
     return connection.pragma("application_id"), connection.pragma("user_version")

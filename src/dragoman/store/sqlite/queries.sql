@@ -97,11 +97,12 @@ UPDATE streams SET version = ?, hash = ?, fold_version = ?, state = ?
 WHERE number = ? AND version = ?
 
 -- name: put_lease
-INSERT INTO leases (stream, holder, fence, ttl_ms, last_heartbeat, expires_at, session, heartbeats)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+INSERT INTO leases (stream, holder, fence, ttl_ms, last_heartbeat, expires_at, session, heartbeats,
+started_at, progress_at, quiet_level)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
 ON CONFLICT (stream) DO UPDATE
 SET holder = ?2, fence = ?3, ttl_ms = ?4, last_heartbeat = ?5, expires_at = ?6, session = ?7,
-heartbeats = ?8
+heartbeats = ?8, started_at = ?9, progress_at = ?10, quiet_level = ?11
 
 -- name: end_lease
 DELETE FROM leases WHERE stream = ?
@@ -227,6 +228,9 @@ ORDER BY number DESC LIMIT :limit
 
 -- name: counts
 SELECT status, count(*) FROM streams WHERE status IS NOT NULL GROUP BY status
+
+-- name: queue_counts
+SELECT queue, count(*) FROM streams WHERE queue IS NOT NULL GROUP BY queue
 
 -- name: expired
 SELECT s.name

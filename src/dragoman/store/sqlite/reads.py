@@ -1,6 +1,6 @@
 """Reads of the SQLite store: rows as contract values, search expressions, and snapshots."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,8 @@ from typing import Any
 from dragoman.engine.ports import StreamRow
 from dragoman.store.sql import SqlReads
 from dragoman.store.sqlite.apsw_types import DRIVER_ERRORS, Connection
+from dragoman.store.sqlite.connect import open_reader
 from dragoman.store.sqlite.errors import store_error
-from dragoman.store.sqlite.read_only import Readers, open_readers
 from dragoman.store.sqlite.transaction import QUERIES, stream_row
 from dragoman.text.search_terms import SearchQuery, SearchTerm
 
@@ -49,18 +49,15 @@ class SqliteSnapshot(SqliteReads):
     """Reads in one transaction: the WAL keeps what is written meanwhile, and cannot be reset before
     its end."""
 
-    def __init__(self, reader: Connection, path: Path, check: Callable[[], None]) -> None:
+    def __init__(self, reader: Connection, path: Path) -> None:
         self._reader = reader
         self._path = path
-        self._check = check
 
     def _read(self, query: str, *values: Any) -> list[Any]:
         try:
-            found = self._reader.execute(QUERIES[query], values).fetchall()
+            return self._reader.execute(QUERIES[query], values).fetchall()
         except DRIVER_ERRORS as error:
             raise store_error(error, self._path) from error
-        self._check()
-        return found
 
     def _location(self) -> str:
         return str(self._path)
@@ -68,7 +65,7 @@ class SqliteSnapshot(SqliteReads):
 
 def schema_version(path: Path) -> int:
     """The number of migrations that a file has had; nothing is written to it."""
-    reader = open_readers(path).open()
+    reader = open_reader(path)
     try:
         return reader.execute("PRAGMA user_version").get
     except DRIVER_ERRORS as error:
@@ -78,13 +75,12 @@ def schema_version(path: Path) -> int:
 
 
 @contextmanager
-def open_snapshot(path: Path, readers: Readers | None = None) -> Generator[SqliteSnapshot]:
+def open_snapshot(path: Path) -> Generator[SqliteSnapshot]:
     """The database as it is now."""
-    readers = readers or open_readers(path)
-    reader = readers.open()
+    reader = open_reader(path)
     try:
         reader.execute("BEGIN")
-        view = SqliteSnapshot(reader, path, readers.check_unchanged)
+        view = SqliteSnapshot(reader, path)
         # SQLite chooses the moment at the first read.
         view.head()
         yield view

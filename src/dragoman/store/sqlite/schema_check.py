@@ -9,8 +9,8 @@ from dragoman.engine.ports import IntegrityReport
 from dragoman.store.sql import SchemaObjects, compare_schemas
 from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.apsw_types import DRIVER_ERRORS, Connection
+from dragoman.store.sqlite.connect import open_reader
 from dragoman.store.sqlite.errors import store_error
-from dragoman.store.sqlite.read_only import Readers
 
 # What SQLite makes for itself has a name of its own; statistics are no part of a schema.
 _OBJECTS = """
@@ -19,16 +19,15 @@ FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
 """
 
 
-def check_schema(readers: Readers, path: Path) -> IntegrityReport:
+def check_schema(path: Path) -> IntegrityReport:
     """Compare the schema of a file with that of an empty database of this version."""
-    reader = readers.open()
+    reader = open_reader(path)
     try:
         found = _list_objects(reader)
     except DRIVER_ERRORS as error:
         raise store_error(error, path) from error
     finally:
         reader.close(True)
-    readers.check_unchanged()
     return IntegrityReport(tuple(compare_schemas(found, _expected_objects())))
 
 

@@ -18,20 +18,14 @@ from dragoman.store.sqlite.connect import (
     allow_wal_removal,
     check_sqlite_version,
     file_identity,
+    open_reader,
     open_writer,
 )
 from dragoman.store.sqlite.errors import commit_error, store_error
 from dragoman.store.sqlite.migrate import check_version
-from dragoman.store.sqlite.read_only import (
-    Readers,
-    SharedReaders,
-    is_write_error,
-    open_readers_read_only,
-)
 from dragoman.store.sqlite.reads import SqliteReads, SqliteSnapshot, open_snapshot
 from dragoman.store.sqlite.schema_check import check_schema
 from dragoman.store.sqlite.transaction import QUERIES, IndexRows, SqliteTransaction, stream_row
-from dragoman.store.sqlite.wal_copier import WalCopier
 from dragoman.text.search_terms import Words
 
 # --- integrity check --------------------------------------------------------------------------
@@ -45,9 +39,9 @@ _NO_DAMAGE = ("ok", "*** in database main ***")
 """The output when nothing is wrong, and the line before findings."""
 
 
-def check_integrity(readers: Readers, path: Path, seconds: float | None) -> IntegrityReport:
+def check_integrity(path: Path, seconds: float | None) -> IntegrityReport:
     """Check every page, row and index of the file, for at most so many seconds; None: no limit."""
-    reader = readers.open()
+    reader = open_reader(path)
     try:
         found = _run_integrity_check(reader, seconds)
     except apsw.InterruptError:
@@ -58,7 +52,6 @@ def check_integrity(readers: Readers, path: Path, seconds: float | None) -> Inte
         raise store_error(error, path) from error
     finally:
         reader.close(True)
-    readers.check_unchanged()
     return IntegrityReport(tuple(_parse_findings(found)))
 
 
@@ -97,12 +90,8 @@ class SqliteStore(SqliteReads, SqlMeta):
         self._writer: Connection | None = None
         self._file: FileIdentity | None = None
         """The file that was opened first."""
-        self._write_error: StoreUnavailable | None = None
-        """The error at opening, if the file cannot be written."""
         self._last_version: int | None = None
         self._index_rows: IndexRows = {}
-        self._wal_copier = WalCopier(path)
-        self._readers: Readers = SharedReaders(path)
         self._read_lock = threading.Lock()
         self._idle_readers: list[Connection] = []
         self._is_closed = False
@@ -116,27 +105,10 @@ class SqliteStore(SqliteReads, SqlMeta):
             store._open_writer()
         return store
 
-    @classmethod
-    def open_to_read(cls, path: Path, new_ledger_id: Callable[[], str]) -> "SqliteStore":
-        """Like `open`; a file that cannot be written is opened for reading, and a write raises the
-        reason."""
-        try:
-            return cls.open(path, new_ledger_id)
-        except StoreUnavailable as refused:
-            if not is_write_error(refused):
-                raise
-            store = cls(path, new_ledger_id)
-            store._write_error = refused
-            store._readers = open_readers_read_only(path)
-            return store
-
     def transact(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a writing transaction: committed durably when this returns, or undone."""
         return self._write(lambda writer, version: work(self._transaction(writer, version)))
 
     def index_texts(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
-        """Add the texts at these positions to the search index, unless another process has."""
-
         def work(writer: Connection, _: int) -> None:
             # No Transaction: the next one must still learn whether another process has written.
             known = int(writer.execute(QUERIES["indexed"]).get or 0)
@@ -148,11 +120,9 @@ class SqliteStore(SqliteReads, SqlMeta):
         self._write(work)
 
     def find_aliases(self, name: str) -> list[tuple[str, str]]:
-        """(kind, stream) of every task that has this name as an alias."""
         return [(kind, stream) for _, kind, stream in self._read("named", name)]
 
     def task_page(self, query: TaskQuery) -> list[StreamRow]:
-        """A page of tasks, newest first."""
         sql = _TASK_PAGE_QUERIES[query.status is not None, query.owner is not None]
         bindings = {
             "before": MAX_POSITION if query.before is None else query.before,
@@ -164,17 +134,16 @@ class SqliteStore(SqliteReads, SqlMeta):
 
     def snapshot(self) -> AbstractContextManager[SqliteSnapshot]:
         """The store as it is now, for as long as somebody reads."""
-        return open_snapshot(self._path, self._readers)
+        return open_snapshot(self._path)
 
     def inspect(self, seconds: float | None = None) -> IntegrityReport:
         """Have SQLite check its file; meanwhile the WAL cannot be reset."""
         self._refuse_if_closed()
-        return check_integrity(self._readers, self._path, seconds)
+        return check_integrity(self._path, seconds)
 
     def inspect_schema(self) -> IntegrityReport:
-        """Compare tables, indexes, views and triggers with those of this version."""
         self._refuse_if_closed()
-        return check_schema(self._readers, self._path)
+        return check_schema(self._path)
 
     def close(self) -> None:
         """Close every connection; the writer last, so that it copies the WAL into the file."""
@@ -184,7 +153,6 @@ class SqliteStore(SqliteReads, SqlMeta):
         for reader in idle:
             reader.close(True)
         with self._write_lock:
-            self._wal_copier.close()
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
@@ -215,7 +183,6 @@ class SqliteStore(SqliteReads, SqlMeta):
                 if isinstance(error, DRIVER_ERRORS):
                     raise map_error(error, self._path) from error
                 raise
-            self._wal_copier.on_commit(writer)
             return result
 
     def _write_one(self, query: str, *values: Any) -> None:
@@ -223,8 +190,6 @@ class SqliteStore(SqliteReads, SqlMeta):
 
     def _open_writer(self) -> Connection:
         self._refuse_if_closed()
-        if self._write_error is not None:
-            raise self._write_error
         self._check_file()
         self._writer = open_writer(self._path, self._new_ledger_id)
         self._file = file_identity(self._path)
@@ -266,7 +231,6 @@ class SqliteStore(SqliteReads, SqlMeta):
         reader = self._take_reader()
         try:
             found = reader.execute(sql, bindings).fetchall()
-            self._readers.check_unchanged()
         except BaseException as error:
             reader.close(True)
             if isinstance(error, DRIVER_ERRORS):
@@ -280,7 +244,7 @@ class SqliteStore(SqliteReads, SqlMeta):
             self._refuse_if_closed()
             if self._idle_readers:
                 return self._idle_readers.pop()
-        return self._readers.open()
+        return open_reader(self._path)
 
     def _return_reader(self, reader: Connection) -> None:
         with self._read_lock:

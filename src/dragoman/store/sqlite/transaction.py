@@ -16,8 +16,13 @@ from dragoman.engine.ports import (
     ReadyKey,
     StreamRow,
 )
-from dragoman.ledger.indexes import IndexRow, index_row, parse_log_key
-from dragoman.ledger.stream_state import FOLD_VERSION, load_state
+from dragoman.ledger.stream_state import (
+    FOLD_VERSION,
+    IndexRow,
+    index_row,
+    load_state,
+    parse_log_key,
+)
 from dragoman.store.sql import load_queries
 from dragoman.store.sqlite.apsw_types import Connection, extended_code
 
@@ -56,28 +61,22 @@ class SqliteTransaction:
         self.first_position = 0
 
     def streams(self, names: Sequence[str]) -> list[StreamRow]:
-        """The rows of those streams that exist."""
         return [stream_row(found) for found in self._query_each("stream", zip(names, strict=True))]
 
     def stream_lines(self, stream: str) -> list[bytes]:
-        """The lines of one stream."""
         return [line for (line,) in self._query("lines", stream)]
 
     def new_stream_number(self) -> int:
-        """A stream number that is not in use."""
         self._last_stream = 1 + (self._last_stream or self._query_value("last_stream"))
         return self._last_stream
 
     def find_aliases(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
-        """(name, kind, stream) of every task that has one of these names as an alias."""
         return self._query_each("named", zip(names, strict=True))
 
     def find_answers(self, keys: Sequence[tuple[int, str]]) -> list[IdempotencyRecord]:
-        """The stored answers for these keys."""
         return [IdempotencyRecord(*found) for found in self._query_each("answered", keys)]
 
     def promote_due(self, now: int, limit: int) -> int:
-        """Put tasks whose backoff is over into their queues."""
         due = self._query("due", now, limit)
         index_rows = {
             number: self._index_row(name, fold, state, now) for number, name, fold, state in due
@@ -89,16 +88,13 @@ class SqliteTransaction:
         return len(due)
 
     def ready_page(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
-        """A page of the queue, in order."""
         place = _QUEUE_START if after is None else (after.rank, after.since, after.number)
         return [ReadyKey(*found) for found in self._query("ready", queue, *place, limit)]
 
     def last_number(self, day: str) -> int:
-        """The last AOF number given out on this day."""
         return self._query_value("last_number", day) or 0
 
     def find_log_rows(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
-        """(Key, position, digest, masked) of those turns and events that are recorded already."""
         log_keys = list(map(parse_log_key, keys))
         events = self._query_each(
             "logged_event", [(one,) for one in log_keys if isinstance(one, str)]
@@ -115,13 +111,10 @@ class SqliteTransaction:
         ]
 
     def streams_held(self, session: str, holder: str) -> list[str]:
-        """The streams of tasks held in this session; if there is none, of those held by this
-        holder."""
         found = self._query("held_in", session) or self._query("held_by", holder)
         return [name for (name,) in found]
 
     def list_members(self, name: str) -> list[str]:
-        """The streams on this list, oldest first."""
         return [stream for (stream,) in self._query("on_list", name)]
 
     def write(self, changes: Changes) -> None:

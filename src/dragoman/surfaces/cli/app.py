@@ -17,6 +17,8 @@ from dragoman.surfaces.cli.command import (
     JsonOption,
     NowOption,
     StoreOption,
+    TokenFileOption,
+    UrlOption,
     print_help_without_subcommand,
 )
 from dragoman.surfaces.cli.commands import build_root
@@ -112,10 +114,12 @@ def _root(
             metavar="DIR",
             envvar="DRAGOMAN_DATA",
             show_default=False,
-            help="The data directory; else ./.dragoman.",
+            help="The data directory; else the nearest .dragoman, in this folder or above it.",
         ),
     ] = None,
     store: StoreOption = "",
+    url: UrlOption = "",
+    token_file: TokenFileOption = "",
     speaker: AsOption = "",
     json: JsonOption = False,
     now: NowOption = None,
@@ -133,19 +137,20 @@ def _root(
     \b
     Begin here:
       dragoman demo                         see a task's life: a crash, a recovery
+      dragoman init                         make a data directory in this folder
       dragoman up                           start the hub, for agents to call
       dragoman task create "First" --ready  make a task
       dragoman task claim --agent ada       let an agent take the next one
       dragoman task list                    see all tasks and their statuses
     """
-    del version
+    del version, url, token_file
     print_help_without_subcommand(ctx)
     ctx.obj = ctx.obj.with_options(SharedOptions(data, store, json, now, speaker))
 
 
 # --- arguments and streams --------------------------------------------------------------------
 
-_TEXT_OPTIONS = frozenset({"--body", "--reason", "--subject"})
+_TEXT_OPTIONS = frozenset({"--body", "--notes", "--reason", "--subject", "--text"})
 
 _TEXT_COMMANDS = frozenset({"create", "log"})
 

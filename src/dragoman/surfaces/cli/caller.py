@@ -1,15 +1,19 @@
 """Caller of a command: the process whose files, user and terminal the command works with.
 
-A command runs in the caller's own process, or for it in the hub.
+A command runs in the caller's own process, or for it in the hub: for the owner's process beside
+the data directory, or for the bearer of any token, from anywhere.
 """
 
 import os
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from dragoman.engine.auth import Principal
 
 # --- caller -----------------------------------------------------------------------------------
 
@@ -21,10 +25,16 @@ class Caller(Struct, frozen=True):
     """User id."""
     folder: Path
     """Working directory."""
+    names_data: bool
+    """True if it has named the data directory, rather than found it."""
     environ: Mapping[str, str]
     """Variables that decide how its terminal is written to."""
     read: Callable[[str, int], bytes]
     """Reads up to so many bytes of a file, or of standard input (`-`)."""
+    bearer: "Principal | None" = None
+    """The bearer of a token, who acts from elsewhere; None: the owner's own process."""
+    url: str = ""
+    """The hub's address, where the command names it."""
 
 
 _CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
@@ -35,6 +45,12 @@ set_caller = _CALLER.set
 def remote_caller() -> Caller | None:
     """Caller for whom the hub runs this command; None: the command runs in its own process."""
     return _CALLER.get()
+
+
+def bearer() -> "Principal | None":
+    """Bearer of the token for whom the command runs; None: the person at the keyboard."""
+    caller = remote_caller()
+    return None if caller is None else caller.bearer
 
 
 def caller_user() -> int:
@@ -59,7 +75,7 @@ def terminal_variables() -> dict[str, Any]:
 
 
 class RunLocally(Exception):
-    """The command needs the caller's own process; nothing was done yet."""
+    """The command needs the caller's own process, and the data directory; nothing was done yet."""
 
 
 class InputWanted(Exception):

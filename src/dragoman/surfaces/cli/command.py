@@ -7,7 +7,7 @@ in our own sentences.
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ from dragoman.config.store_url import check_store_url
 from dragoman.core.errors import SettingsError
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.timestamps import parse_duration, parse_rfc3339
-from dragoman.surfaces.cli.caller import require_own_process
+from dragoman.surfaces.cli.caller import bearer, require_own_process
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, SharedOptions, UsageError
 from dragoman.text.error_messages import suggest
 
@@ -66,6 +66,10 @@ def parse_store_url(text: str) -> str:
 class FastCommand(TyperCommand):
     """A typer command whose values are parsed here."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; `--wait` may stand without a time."""
+        return super().parse_args(ctx, list(_with_wait_times(args)))
+
     def get_params(self, ctx: Any) -> list[Any]:
         """Parameters, each with our parser."""
         return [_with_fast_parser(parameter) for parameter in super().get_params(ctx)]
@@ -77,6 +81,12 @@ class FastGroup(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """Parameters, each with our parser."""
         return [_with_fast_parser(parameter) for parameter in super().get_params(ctx)]
+
+
+def _with_wait_times(args: list[str]) -> Iterator[str]:
+    for argument, following in zip(args, [*args[1:], ""], strict=False):
+        is_alone = argument == "--wait" and not following[:1].isdecimal()
+        yield f"{argument}={_WITHOUT_END}" if is_alone else argument
 
 
 def _with_fast_parser(parameter: Any) -> Any:
@@ -174,7 +184,7 @@ HiddenNowOption = Annotated[
 
 DataOption = Annotated[
     Path | None,
-    option("--data", "DIR", "The data directory: else $DRAGOMAN_DATA, else ./.dragoman."),
+    option("--data", "DIR", "The data directory: else $DRAGOMAN_DATA, else the nearest .dragoman."),
 ]
 
 StoreOption = Annotated[
@@ -187,12 +197,34 @@ StoreOption = Annotated[
     ),
 ]
 
+UrlOption = Annotated[
+    str,
+    option(
+        "--url",
+        "URL",
+        "A hub elsewhere: else $DRAGOMAN_URL. Its token: $DRAGOMAN_TOKEN or --token-file.",
+    ),
+]
+
+HiddenUrlOption = Annotated[str, typer.Option("--url", hidden=True)]
+
+TokenFileOption = Annotated[
+    str, option("--token-file", "FILE", "The file with the token for a hub elsewhere.")
+]
+
+HiddenTokenFileOption = Annotated[str, typer.Option("--token-file", hidden=True)]
+
+READ_BY_THIN_CLIENT = ("url", "token_file")
+"""Shared options that are read before a command is chosen; here they are accepted only."""
+
 _SHARED_OPTIONS: dict[str, tuple[object, object]] = {
     "speaker": (AsOption, ""),
     "json": (JsonOption, False),
     "now": (NowOption, None),
     "data": (DataOption, None),
     "store": (StoreOption, ""),
+    "url": (HiddenUrlOption, ""),
+    "token_file": (HiddenTokenFileOption, ""),
 }
 """Parameter -> its option and its default."""
 
@@ -232,6 +264,25 @@ TtlOption = Annotated[
     ),
 ]
 
+_WITHOUT_END = "forever"
+
+_FOREVER_MS = 1 << 62
+
+
+def _parse_wait(text: str) -> int:
+    return _FOREVER_MS if text == _WITHOUT_END else parse_duration(text)
+
+
+WaitOption = Annotated[
+    int | None,
+    option(
+        "--wait",
+        "[TIME]",
+        "Wait for it: seconds, or 90s, 5m; without a time as long as it takes.",
+        parser=_parse_wait,
+    ),
+]
+
 LimitOption = Annotated[
     int, option("--limit", "N", "How many at most.", min=1, max=MAX_PAGE, show_default=True)
 ]
@@ -252,13 +303,20 @@ class CliCommand(Struct, frozen=True):
     """Offers --now; else --now is hidden and refused."""
 
 
-def register_command(group: typer.Typer, command: CliCommand, *, runs_in_hub: bool) -> None:
-    """Register a command with a group; `runs_in_hub`: a running hub can run it for its caller."""
+def register_command(
+    group: typer.Typer, command: CliCommand, *, runs_in_hub: bool, runs_from_elsewhere: bool
+) -> None:
+    """Register a command with a group; `runs_in_hub`: a running hub can run it for a caller beside
+    it, `runs_from_elsewhere`: for the bearer of a token."""
 
     def entry(ctx: typer.Context, **arguments: Any) -> None:
-        if not runs_in_hub:
+        if not (runs_in_hub if bearer() is None else runs_from_elsewhere):
             require_own_process()
-        options = SharedOptions(**{name: arguments.pop(name) for name in _SHARED_OPTIONS})
+        for name in READ_BY_THIN_CLIENT:
+            arguments.pop(name)
+        options = SharedOptions(
+            **{name: arguments.pop(name) for name in _SHARED_OPTIONS if name in arguments}
+        )
         context: CommandContext = ctx.obj.with_options(options)
         try:
             code = context.run(lambda: command.run(context, **arguments))

@@ -1,6 +1,7 @@
 """Context of one command: its shared options, the data directory, and how its result is printed."""
 
 import sys
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
@@ -11,10 +12,23 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.config import DEFAULT_DATA, environment
+from dragoman.config import environment
 from dragoman.core.actor import Actor
-from dragoman.core.errors import DragomanError, LedgerError, Refused, SettingsError
-from dragoman.surfaces.cli.caller import absolute_path, remote_caller, require_own_process
+from dragoman.core.errors import (
+    DragomanError,
+    LedgerError,
+    Refusal,
+    Refused,
+    SettingsError,
+    StoreUnavailable,
+)
+from dragoman.surfaces.cli.caller import (
+    RunLocally,
+    absolute_path,
+    bearer,
+    remote_caller,
+    require_own_process,
+)
 from dragoman.surfaces.cli.data_directory import (
     CliWiring,
     DataDirectory,
@@ -24,10 +38,13 @@ from dragoman.surfaces.cli.data_directory import (
     via_label,
 )
 from dragoman.surfaces.cli.render import Screen
+from dragoman.surfaces.cli.thin_client import ELSEWHERE
+from dragoman.system import data_search
 from dragoman.system.safe_fs import file_remedy
 from dragoman.text.error_messages import describe_exception
 
 if TYPE_CHECKING:
+    from dragoman.engine.queries.visibility import Reader
     from dragoman.engine.request import Accepted, Rejected
 
 
@@ -66,6 +83,8 @@ class CommandResult(Struct, frozen=True):
 
 T = TypeVar("T")
 
+_POLLS_PER_LOOK: Final = 10
+
 _CATCH_UP_FAILURES = {"checkpoint": "not signed", "notifier": "nobody was notified"}
 """Service -> the consequence when it could not run after a write."""
 
@@ -82,20 +101,33 @@ class CommandContext(Struct, frozen=True):
 
     def with_options(self, options: SharedOptions) -> "CommandContext":
         """Copy of this context with more options."""
-        return replace(self, shared=self.shared.overridden_by(options))
+        shared = self.shared.overridden_by(options)
+        names_other = shared.data != self.shared.data and self.shared.data is not None
+        if bearer() is not None and (names_other or shared.store or shared.now is not None):
+            # Whoever is elsewhere has this hub, as it is, and no other directory of its machine.
+            raise RunLocally
+        return replace(self, shared=shared)
 
     @property
     def data(self) -> Path:
-        """Path of the data directory."""
-        data = self.shared.data or DEFAULT_DATA
+        """Path of the data directory: the named one, else the nearest, else one in this folder."""
+        data = self.shared.data or Path(data_search.find_data()[0] or data_search.FOLDER)
         _check_utf8_path(data)
         return data
 
+    @property
+    def is_data_named(self) -> bool:
+        """True if the caller has named the data directory, which then need not be found."""
+        caller = remote_caller()
+        return self.shared.data is not None if caller is None else caller.names_data
+
     def next_command(self, arguments: str) -> str:
-        """Format a command for people to type next, with --data where it is needed."""
-        data_option = (
-            "" if self.data == DEFAULT_DATA else f" --data {quote(str(absolute_path(self.data)))}"
-        )
+        """Format a command for people to type next, with --data or --url where it is needed."""
+        caller = remote_caller()
+        if caller is not None and caller.url:
+            return f"dragoman {arguments} --url {quote(caller.url)}"
+        is_found = not self.is_data_named or self.data == Path(data_search.FOLDER)
+        data_option = "" if is_found else f" --data {quote(str(absolute_path(self.data)))}"
         return f"dragoman {arguments}{data_option}"
 
     def acting_agent(self, agent: str = "") -> str:
@@ -106,7 +138,11 @@ class CommandContext(Struct, frozen=True):
             raise_usage_error(
                 f"--agent {agent} and --as {speaker} name two agents: give one of them"
             )
-        return agent or speaker
+        named, bound = agent or speaker, bound_bearer()
+        if bound is None:
+            return named
+        check_bearer(bound, named)
+        return bound.name
 
     def required_agent(self, agent: str) -> str:
         """Name of the agent for a command that only an agent can give; ends the call if missing."""
@@ -117,15 +153,38 @@ class CommandContext(Struct, frozen=True):
     @property
     def message_via(self) -> str:
         """`via` label of a message that names its sender itself."""
-        return via_label(acts_for_agent=True, clock_overridden=self.shared.now is not None)
+        return via_label(
+            acts_for_agent=bound_bearer() is None, clock_overridden=self.shared.now is not None
+        )
 
     def actor(self, directory: DataDirectory, agent: str) -> Actor:
         """Actor of the command: the agent in its registered role, or the person."""
         from dragoman.engine.queries.agents import find_agent
 
-        actor = make_actor(agent, clock_overridden=self.shared.now is not None)
+        bound = bound_bearer()
+        if bound is not None:
+            check_bearer(bound, agent)
+            return replace(bound, via=self.message_via)
+        actor = make_actor(
+            agent, directory.settings.owner.name, clock_overridden=self.shared.now is not None
+        )
         record = find_agent(directory.hub.store, agent) if agent else None
         return actor if record is None else Actor(record.role, actor.name, actor.via)
+
+    def reader(self, directory: DataDirectory) -> "Reader":
+        """Actor of the command, as a reader of what is not for everybody."""
+        from dragoman.engine.queries.visibility import find_reader
+
+        actor = self.actor(directory, self.acting_agent())
+        return find_reader(actor, directory.settings.teamspaces)
+
+    @staticmethod
+    def bearer_as_reader(directory: ReadOnlyDirectory) -> "Reader":
+        """Bearer of a token from elsewhere as a reader; the person here and the owner see all."""
+        from dragoman.engine.queries.visibility import OWNER, find_reader
+
+        bound = bound_bearer()
+        return OWNER if bound is None else find_reader(bound, directory.teamspaces)
 
     @contextmanager
     def open_readonly(self) -> Generator[ReadOnlyDirectory]:
@@ -135,6 +194,29 @@ class CommandContext(Struct, frozen=True):
             yield directory
         finally:
             directory.close()
+
+    def prepare_to_wait(self) -> None:
+        """Announce that the command waits for others, before it does anything."""
+        if bearer() is None:
+            require_own_process()
+
+    def wait_for(self, wait_ms: int, find: Callable[[ReadOnlyDirectory], T | None]) -> T | None:
+        """Call `find` now and whenever the ledger has grown, until it returns something; None: the
+        time is over, or nobody reads the output any more.
+
+        Time alone may bring what it looks for, so it is called now and then all the same.
+        """
+        end = time.monotonic() + wait_ms / 1_000
+        with self.open_readonly() as directory:
+            seen = polls = -1
+            while True:
+                head, polls = directory.store.head(), polls + 1
+                if head != seen or polls % _POLLS_PER_LOOK == 0:
+                    seen = head
+                    if (found := find(directory)) is not None:
+                        return found
+                if not self.wait() or time.monotonic() >= end:
+                    return None
 
     @contextmanager
     def open_evidence(self) -> Generator[Evidence]:
@@ -146,6 +228,7 @@ class CommandContext(Struct, frozen=True):
     def _open_with(self, open_function: Callable[[Path, str, int | None], T]) -> T:
         """Open something without a hub around it."""
         self._check_not_meant_for_remote_hub()
+        self._check_found()
         return open_function(self.data, self.shared.store, self.shared.now)
 
     @contextmanager
@@ -159,14 +242,16 @@ class CommandContext(Struct, frozen=True):
 
     @contextmanager
     def open_for_writing(
-        self, *, create_missing: bool = True, new_keys: bool = False
+        self, *, founds: bool = False, create_missing: bool = True, new_keys: bool = False
     ) -> Generator[DataDirectory]:
-        """Open the data directory for writing, made on first use; files are up to date at the end.
+        """Open the data directory for writing; files are up to date at the end.
 
-        A command that is of no use in an empty directory does not make one.
+        One that is missing is made if it was named, or if the command `founds` directories; by a
+        command that is of no use in an empty one, never.
         """
         is_new = not self.data.exists()
-        directory = self._open_directory(create=create_missing or not is_new, new_keys=new_keys)
+        may_create = create_missing and (founds or self.is_data_named)
+        directory = self._open_directory(create=may_create or not is_new, new_keys=new_keys)
         try:
             if is_new:
                 self.err.line(f"made the data directory {self.data.absolute()}")
@@ -180,7 +265,7 @@ class CommandContext(Struct, frozen=True):
             directory.hub.close()
 
     def _catch_up(self, directory: DataDirectory) -> None:
-        """Bring files, checkpoint and notices up to date; a failure does not undo what was
+        """Bring files, checkpoint and notifications up to date; a failure does not undo what was
         committed."""
         for name, error in directory.catch_up():
             consequence = _CATCH_UP_FAILURES.get(name, f"{name} lags behind")
@@ -202,7 +287,6 @@ class CommandContext(Struct, frozen=True):
     def print_warnings(
         self, directory: DataDirectory, already_printed: frozenset[str] = frozenset()
     ) -> None:
-        """Print warnings that were not printed already."""
         for warning in directory.warnings:
             if warning not in already_printed:
                 self.err.line(("warning: ", "yellow"), warning)
@@ -211,20 +295,27 @@ class CommandContext(Struct, frozen=True):
     def _open_directory(self, *, create: bool, new_keys: bool = False) -> DataDirectory:
         options = self.shared
         self._check_not_meant_for_remote_hub()
+        if not create:
+            self._check_found()
         return self.wiring.open_directory(
             self.data, options.store, options.now, create=create, new_keys=new_keys
         )
 
+    def _check_found(self) -> None:
+        """Refuse to go on without a data directory that was named or found, here or by the
+        caller."""
+        if self.is_data_named or remote_caller() is not None:
+            return
+        found, foreign = data_search.find_data()
+        if not found:
+            raise StoreUnavailable(missing_data_text(foreign))
+
     def _check_not_meant_for_remote_hub(self) -> None:
-        """Refuse to make a data directory where DRAGOMAN_URL names a hub: an agent that a hub has
-        started must not make a second hub by mistake."""
-        options = self.shared
-        if options.data is None and environment().get("DRAGOMAN_URL") and not self.data.is_dir():
-            raise SettingsError(
-                "DRAGOMAN_URL names a hub, and this command works on a data directory, of which "
-                "there is none here: speak to that hub by `dragoman mcp` without --as, by the SDK "
-                "or over HTTP; or name a data directory with --data or DRAGOMAN_DATA"
-            )
+        """Refuse to use a data directory that was not named where DRAGOMAN_URL names a hub: an
+        agent that a hub has started must neither make a second hub nor act as the owner of one."""
+        is_here = remote_caller() is None and self.shared.data is None
+        if is_here and environment().get("DRAGOMAN_URL"):
+            raise SettingsError(ELSEWHERE)
 
     def run(self, function: Callable[[], CommandResult | None]) -> int:
         """Do the work and print its result; returns the exit code."""
@@ -234,7 +325,8 @@ class CommandContext(Struct, frozen=True):
                 return 0
             self.print_result(result)
         except (DragomanError, OSError) as error:
-            return self._print_failure(*describe_error(error))
+            self.print_failure(*describe_error(error))
+            return 1
         return 0 if result.is_ok else 1
 
     def print_result(self, result: CommandResult) -> None:
@@ -259,15 +351,38 @@ class CommandContext(Struct, frozen=True):
             is_ok=False,
         )
 
-    def _print_failure(self, code: str, detail: str) -> int:
+    def print_failure(self, code: str, detail: str, about: str = "") -> None:
+        """Print a failure; `about`: the task that it is about, where a command takes several."""
         if self.shared.json:
-            self.out.json({"ok": False, "code": code, "detail": detail})
+            named = {"id": about} if about else {}
+            self.out.json({"ok": False, **named, "code": code, "detail": detail})
         else:
-            self._print_refusal(code, detail)
-        return 1
+            self._print_refusal(code, detail, about)
 
-    def _print_refusal(self, code: str, detail: str) -> None:
-        self.err.line((f"{code}: ", "bold red"), detail)
+    def _print_refusal(self, code: str, detail: str, about: str = "") -> None:
+        self.err.line(f"{about}: " if about else "", (f"{code}: ", "bold red"), detail)
+
+
+# --- callers elsewhere ------------------------------------------------------------------------
+
+
+def bound_bearer() -> Actor | None:
+    """Actor of the token with which a caller elsewhere acts, and as which alone it may act; None:
+    the person at the keyboard, or the owner, who may act for anybody."""
+    caller = bearer()
+    return None if caller is None or caller.is_owner else caller.actor
+
+
+def check_bearer(bound: Actor, named: str) -> None:
+    """Refuse another name than that of the bearer."""
+    if named not in ("", bound.name):
+        raise Refused(
+            Refusal(
+                "not_authorized",
+                f"this token is that of {bound.name}, who may not act as {named}: leave out the "
+                f"name, or use the token of {named}",
+            )
+        )
 
 
 def _check_utf8_path(data: Path) -> None:
@@ -281,6 +396,16 @@ def _check_utf8_path(data: Path) -> None:
         )
     except FileNotFoundError:
         return  # the working directory is gone; what needs it reports that
+
+
+def missing_data_text(foreign: str = "") -> str:
+    """Sentence on a data directory that was neither named nor found."""
+    others = f" ({foreign} belongs to another user, and is used only if it is named)"
+    return (
+        f"there is no data directory {data_search.FOLDER} in this folder or above it"
+        f"{others if foreign else ''}: run `dragoman init`, which makes one here, or name another "
+        "one with --data or DRAGOMAN_DATA"
+    )
 
 
 # --- input ------------------------------------------------------------------------------------
@@ -350,7 +475,6 @@ class UsageError(typer.TyperException):
 
 
 def raise_usage_error(sentence: str) -> NoReturn:
-    """Raise UsageError with this sentence."""
     raise UsageError(sentence)
 
 

@@ -4,10 +4,9 @@ import json
 import pwd
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -16,7 +15,7 @@ from dragoman.config.store_url import SQLITE, resolve_url
 from dragoman.core.actor import Actor
 from dragoman.core.errors import DragomanError, Refused, SettingsError
 from dragoman.core.ids import check_agent
-from dragoman.surfaces.cli.caller import caller_user
+from dragoman.surfaces.cli.caller import bearer, caller_user
 from dragoman.surfaces.cli.render import ProgressBars
 from dragoman.system.safe_fs import write_atomically
 
@@ -26,16 +25,14 @@ if TYPE_CHECKING:
 
     from dragoman.config import Settings
     from dragoman.core.errors import Refusal
-    from dragoman.core.handoff.state import Handoff
     from dragoman.engine.auth import Principal
     from dragoman.engine.hub import Hub
     from dragoman.engine.operation import Dialect
-    from dragoman.engine.ports import ArtifactMismatch, Clock, Gap, Store
+    from dragoman.engine.ports import ArtifactMismatch, Clock, Store
+    from dragoman.engine.queries.handoffs import Team
     from dragoman.engine.router import Router
-    from dragoman.engine.schemas.tasks import TaskDetail
     from dragoman.engine.subscribe import CommitHints
     from dragoman.files.archive import Manifest
-    from dragoman.files.handoff_verification import HandoffCheck
     from dragoman.files.projector import Projector
     from dragoman.ledger.checkpoint import Checkpoint
     from dragoman.services.file_service import FileService
@@ -94,6 +91,10 @@ class ReadOnlyDirectory(Struct, frozen=True):
     """Address of the hub that runs there, if one does; some facts only it knows."""
     configured_agents: frozenset[str]
     """Agents that a hub starts there, by its settings."""
+    served_names: frozenset[str]
+    """Names that tasks can be assigned to because a hub starts agents for them."""
+    teamspaces: "Mapping[str, Team]"
+    """Teamspaces with members, whose handoffs are hidden from others."""
     close: Callable[[], None]
 
 
@@ -123,8 +124,6 @@ class DirectoryParts(Struct, frozen=True):
     """Services that handle plain files only."""
     service_remarks: Callable[[], Mapping[str, str]]
     """Service -> remark on its last run, beside its count."""
-    audit: "Callable[[Handoff], Iterator[HandoffCheck]]"
-    """Checks one handoff against its entries, artifacts and audit lines."""
     verify_artifact: "Callable[[str], ArtifactMismatch | None]"
     """Checks the kept copy of an artifact, by its SHA-256."""
 
@@ -146,7 +145,7 @@ class DataDirectory(Struct, frozen=True, dict=True):
     archive: "Callable[[str, Path, ProgressBars], Manifest]"
     """Writes a `backup` or an `export` into one file."""
     catch_up_services: "tuple[Service, ...]"
-    """Services that bring files, checkpoint and notices up to date after a write."""
+    """Services that bring files, checkpoint and notifications up to date after a write."""
     delivery_states: "Callable[[], Sequence[DeliveryStatus]]"
     """Delivery state of every notification target."""
     startup_checks: tuple[Callable[[], object], ...]
@@ -171,13 +170,30 @@ class DataDirectory(Struct, frozen=True, dict=True):
         """Services of all groups."""
         return tuple(service for group in self.parts.service_groups for service in group.all)
 
+    def register_owner(self) -> None:
+        """Register the person at the keyboard, unless the name is known."""
+        from dragoman.core.actor import HUB_ACTOR
+        from dragoman.core.agent import RegisterAgent
+        from dragoman.engine.queries.agents import find_agent
+
+        name = self.settings.owner.name
+        known = find_agent(self.hub.store, name)
+        if known is None:
+            self.hub.submit(HUB_ACTOR, RegisterAgent(name, "human"))
+        elif known.role != "human":
+            self.warnings.append(
+                f"{name}, the name of the owner, is registered as {known.role}, and what is "
+                f"addressed to nobody else reaches nobody: give `name` in [owner] of the settings "
+                f"another value, or `dragoman agent add {name} --role human`"
+            )
+
     def run_startup_checks(self) -> None:
         """Run the checks that precede writing."""
         for check in self.startup_checks:
             check()
 
     def catch_up(self) -> Iterator[tuple[str, ServiceFailure]]:
-        """Bring files, checkpoint and notices up to date; yields the services that failed."""
+        """Bring files, checkpoint and notifications up to date; yields the services that failed."""
         for name, outcome in self.run_services(self.catch_up_services):
             if not isinstance(outcome, int):
                 yield name, outcome
@@ -202,6 +218,9 @@ CLOCK_OVERRIDDEN = "--now"
 
 def login_name() -> str:
     """Name of the caller's user; its number where the machine has no name for it."""
+    principal = bearer()
+    if principal is not None:
+        return principal.actor.name
     user = caller_user()
     try:
         name = pwd.getpwuid(user).pw_name
@@ -221,11 +240,11 @@ def via_label(*, acts_for_agent: bool, clock_overridden: bool) -> str:
     return " ".join(filter(None, ("cli", person, CLOCK_OVERRIDDEN if clock_overridden else "")))
 
 
-def make_actor(agent: str, *, clock_overridden: bool) -> Actor:
-    """Make the actor: the named agent, or the person."""
+def make_actor(agent: str, owner: str, *, clock_overridden: bool) -> Actor:
+    """Make the actor: the named agent, or the person at the keyboard, who is the owner."""
     via = via_label(acts_for_agent=bool(agent), clock_overridden=clock_overridden)
     if not agent:
-        return Actor("human", login_name(), via)
+        return Actor("human", owner, via)
     refusal = check_agent(agent)
     if refusal is not None:
         raise Refused(refusal)
@@ -245,7 +264,6 @@ _OWNER_ONLY = 0o600
 
 
 def mask_password(url: str) -> str:
-    """The URL with its password masked."""
     return _PASSWORD.sub(lambda found: f"{found[1] or found[2]}***", url)
 
 
@@ -323,19 +341,6 @@ def set_url(text: str, url: str, path: Path) -> str:
 # --- wiring by bootstrap ----------------------------------------------------------------------
 
 
-class WatchRemoteHub(Protocol):
-    """Watches a task on a remote hub; provided by `bootstrap`."""
-
-    def __call__(
-        self, task: str, after: int | None, on_gap: "Callable[[Gap], None]"
-    ) -> "AbstractContextManager[tuple[TaskDetail, Iterator[Mapping[str, Any]]]]":
-        """A task, and all entries of the ledger after a position; None: from the first.
-
-        `on_gap` is called when the ledger ends before that position.
-        """
-        ...
-
-
 class OpenDirectory(Protocol):
     """Opens a data directory; provided by `bootstrap`."""
 
@@ -368,7 +373,6 @@ class CliWiring(Struct, frozen=True):
         "Callable[[Path, str, str, int | None, Path | None], tuple[DataDirectory, HubProcess]]"
     )
     """Builds a hub that can run: data directory, store, host, port, settings file."""
-    watch_remote_hub: WatchRemoteHub
     redactor: "Callable[[Path], Redactor]"
     """Masks secrets in text; knows those of a data directory, if there is one."""
     check_settings: "Callable[[Settings, Path], None]"

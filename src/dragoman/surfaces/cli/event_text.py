@@ -1,178 +1,20 @@
-"""Ledger entries for people: each event as a sentence, pages of entries, and entries as they come.
-
-The sentences are data. An event without one is shown by its name and its fields, so that entries of
-a newer release can be read too.
-"""
+"""Ledger entries for people: pages of entries, and entries as they come."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from dragoman.core.errors import StoreUnavailable
+from dragoman.engine.event_sentences import describe_event
 from dragoman.engine.ports import Gap, Store, find_gap
-from dragoman.engine.schemas.tasks import encode, entry_resource
+from dragoman.engine.queries.visibility import EntrySource
+from dragoman.engine.schemas.tasks import encode, entry_resource, shown_resource
 from dragoman.engine.subscribe import follow
 from dragoman.ledger.entry import Entry
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
-from dragoman.surfaces.cli.render import Screen, StyledText, fill, format_pairs, truncate
-
-# --- sentences --------------------------------------------------------------------------------
-
-TRANSITION_REQUEST: Final = "TASK_TRANSITION"
-"""Type of the trace events that request a transition."""
-
-_WITHDRAWN = "synthetic=cancelled,blocked,given up,unsent"
-"""Condition of a request that ended without an outcome of its agent."""
-
-EVENT_TEXT: Final[Mapping[str, str]] = {
-    "task.created": (
-        'created, {status}: "{title}"|; for {reserved_for}|; waits for {open_blockers}'
-        "|; part of {parent}"
-    ),
-    "task.aliased": "also called {alias}",
-    "task.linked": (
-        "{?kind=blocked-by}waits for {target}|{?kind=parent}is part of {target}"
-        "|{?kind=discovered-from}was found while doing {target}"
-    ),
-    "task.backlinked": (
-        "{?kind=blocked-by}blocks {source}|{?kind=parent}has the part {source}"
-        "|{?kind=discovered-from}led to {source}"
-    ),
-    "task.unblocked": "no longer waits for {blocker}: it is {status}",
-    "task.claimed": "claimed by {agent}: attempt {attempt}, fence {fence}, lease {ttl_ms:duration}",
-    "task.transitioned": "{from} → {to}| ({reason})|: {other_text}",
-    "task.requeued": (
-        "attempt {attempt} is over| ({reason})|: ready again, not before {not_before:time}; "
-        "failures in a row: {failures}"
-    ),
-    "task.reported": (
-        "{?by}{agent} reported nothing, the {by} says {outcome}|{!by}{agent} reported {outcome}"
-        "|: {notes}|; blocked by {blockers}"
-    ),
-    "task.noted": "noted: {text}",
-    "task.progressed": (
-        "says: |{progress}|{?progress}; {notes}|{!progress}{notes}|; blocked by {blockers}"
-    ),
-    "task.edited": (
-        "edited:| title {title}|{?body} body| priority {priority}"
-        "|{?review_required=True} review required|{?review_required=False} no review"
-        "| reserved for {reserved_for}|{?reserved_for=} reserved for anyone"
-    ),
-    "task.warned": "warning: {reason}|, {detail}",
-    "task.checkpointed": "checkpoint| at {commit}| ({reason})|: {description}|; {next_steps}",
-    "task.rewound": (
-        "rewound from {from} to {to}, as of its entry {version}|, its files on the branch {branch}"
-        "| ({reason})"
-    ),
-    "task.handoff_changed": (
-        "{!recipient}no longer on its way by {handoff}"
-        "|{?is_taken}taken over by {recipient} by {handoff}"
-        "|{!is_taken}on its way to {recipient} by {handoff}|; owners: {chain:chain}"
-    ),
-    "delegation.requested": (
-        "{from_agent} hands it to {to_agent} as a part of {parent}, due by {due_by:time}"
-    ),
-    "delegation.accepted": "{agent} accepted the handoff",
-    "delegation.rejected": "{agent} rejected the handoff| ({reason})",
-    "delegation.escalated": "escalated: the handoff was due by {due_by:time} and is not finished",
-    "command.refused": "refused |{kind}|{!kind}{command}| {target}|: {code}, {detail}",
-    "message.received": "sent {kind}| about {target}|: nothing was left to change",
-    "agent.registered": "registered: {role}|, speaks {speaks}",
-    "agent.key_set": "{!key}signing key ended|signing key {key}",
-    "token.issued": "token {id} issued, good until {expires_at:time}",
-    "token.revoked": "token {id} revoked|{!id}all tokens revoked",
-    "agent.paused": "paused| until {until:time}|: {reason}",
-    "agent.resumed": "resumed",
-    "agent.described": "can {skills}|; trust {trust}|, costs {cost}",
-    "agent.assigned": "assigned {request_id}",
-    "agent.relieved": "relieved of {request_id}",
-    "agent.rated": (
-        "{?success}succeeded|{!success}failed| with {request_id} after {duration_ms:duration}"
-    ),
-    "wave.started": "started, {beads:count} beads, at most {parallel} at a time",
-    "wave.bead_released": "made {task} ready",
-    "wave.completed": "complete: {counts:counts}",
-    "reservation.taken": ("reserved for {holder} until {until:time}: {patterns:words}| ({reason})"),
-    "reservation.renewed": "reserved until {until:time}: {id}",
-    "reservation.ended": "reservations {why}: {ids}",
-    "workq.added": "put into the work queue| ({title})",
-    "workq.owner_changed": "{status}| by {owner}",
-    "mail.posted": '{!kind=UNKNOWN}{kind} |letter to {to} in {thread}: |"{subject}"',
-    "mail.read": "read by {reader}",
-    "mail.acked": "acked by {agent}",
-    "mail.answered": "answered by {by} with {answer}",
-    "mail.escalated": (
-        "escalated: {waiting_for} did not |{!only_answer}ack or |answer in time"
-        "|; told to {notified}"
-    ),
-    "handoff.proposed": (
-        'offers {task} to {recipient}|: "{title}"| ({reason})|, in the place of {supersedes}'
-        "|; package {package_hash:12}"
-    ),
-    "handoff.transitioned": "{from} → {to}| ({note})|; {superseded_by} takes its place",
-    "handoff.verified": (
-        "checked: |{passed}|{!passed}nothing| passed|; failed: {failed:list}|; left out: {left_out}"
-    ),
-    "handoff.rejected": "rejected by {by}: {reason}|, {detail}|; suggested fix: {suggested_fix}",
-    "handoff.approved": (
-        "{?approved}approved|{!approved}denied| by {by}, package {package_hash:12}| ({note})"
-    ),
-    "handoff.escalated": (
-        "{?to}escalated to {to}|{!to}escalated to nobody, as it was over"
-        "|: {trigger} in {stage}|{?elapsed_ms} after {elapsed_ms:hours}"
-        "|; recommended: {recommended}"
-    ),
-    "handoff.extended": "has more time, until {until:time}",
-    "handoff.noted": (
-        "{!text}{!data}no |{kind}|: {text}|{?text}, {data:pairs}|{!text}: {data:pairs}"
-    ),
-    "intent.created": 'requested by {by}: "{goal}"|; part of plan {plan}|; follows {follows}',
-    "intent.proposed": (
-        "{agent} proposed|{?score} with {score} (needs {threshold})|{!score}, not by a score"
-        "|, of {candidates:count}"
-    ),
-    "intent.approved": "{agent} approved",
-    "intent.rejected": "{agent}|{!agent}rejected|: {reasons:list}",
-    "intent.dispatched": "{request_id} sent to {agent}|, due by {deadline:time}",
-    "intent.updated": (
-        "{agent}:|{?progress} {progress} %|{?message} {message}|{?sequence} piece {sequence}"
-        "|{!progress}{!message}{!sequence} a piece of the output"
-    ),
-    "intent.completed": (
-        f"{{?{_WITHDRAWN}}}{{request_id}} taken back from {{agent}}"
-        f"|{{!{_WITHDRAWN}}}{{agent}} |{{?success}}succeeded|{{!success}}{{!{_WITHDRAWN}}}failed"
-        f"|{{!{_WITHDRAWN}}} ({{synthetic}})|{{!{_WITHDRAWN}}} after {{duration_ms:duration}}"
-        "|: {error}"
-    ),
-    "intent.feedback_applied": "counted for {agent}: {successes} successes, {failures} failures",
-    "intent.satisfied": "satisfied",
-    "intent.needs_follow_up": "{!cancelled}needs a follow-up: |{reason}",
-    "intent.superseded": "{request_id} of {agent} is void|: {owner} is asked now",
-    "intent.anomaly": "anomaly: {reason}",
-    "turn.recorded": (
-        "turn {turn_index} of the {agent}, {confidence:percent} sure|{?masked}, with secrets masked"
-    ),
-    # An agent's transition event is a request: an actual transition is an entry of its own.
-    "trace.recorded": (
-        "{type}|{?type=TASK_TRANSITION} asked for| in session {session}| about {task}"
-        "|{?masked}, with secrets masked|: {envelope.payload.chunk:100}"
-        "|: {envelope.payload.tool:60}"
-        "| {envelope.payload.status:40}|: {envelope.payload.line:100}"
-        "|: {envelope.payload.from_state:20} → {envelope.payload.to_state:20}"
-    ),
-    "trace.anomaly": "anomaly ({kind}) in session {session}: {detail}",
-    "entropy.escalated": "escalated: {kind}, {detail} (turns {turns})",
-    "entropy.settled": "settled: {kind} is over",
-}
-"""Event -> its sentence, as `fill` takes it: the rest of one that the actor begins."""
-
-
-def describe_event(name: str, body: Mapping[str, Any]) -> str:
-    """Sentence of an event, on one line."""
-    text = fill(EVENT_TEXT.get(name, ""), body)
-    return truncate(text or f"{name} {format_pairs(body)}".rstrip())
-
+from dragoman.surfaces.cli.data_directory import ReadOnlyDirectory
+from dragoman.surfaces.cli.render import Screen, StyledText
 
 # --- entries ----------------------------------------------------------------------------------
 
@@ -191,6 +33,17 @@ _POSITION_WIDTH = 6
 def entry_to_dict(entry: Entry) -> dict[str, Any]:
     """JSON object of an entry, with all its fields."""
     return json.loads(encode(entry_resource(entry)))
+
+
+def shown_entries(
+    entries: Iterable[Entry], directory: ReadOnlyDirectory
+) -> Iterator[dict[str, Any]]:
+    """JSON objects of entries, as far as the caller may read them."""
+    source = EntrySource(directory.store, directory.teamspaces)
+    reader = CommandContext.bearer_as_reader(directory)
+    for entry in entries:
+        (readable,) = source.add_audiences((entry,))
+        yield json.loads(encode(shown_resource(*readable, reader)))
 
 
 def print_entry(entry: Fields, screen: Screen, *, names_task: bool = True) -> None:

@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal, cast
 from msgspec import Struct
 
 from dragoman.core.errors import Refusal
+from dragoman.engine.sentences import fill
 from dragoman.surfaces.cli.command import CliCommand, argument, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
-from dragoman.surfaces.cli.render import Column, Screen, fill, print_fields
+from dragoman.surfaces.cli.render import Column, Screen, print_fields
 
 # --- tables -----------------------------------------------------------------------------------
 
@@ -79,24 +80,21 @@ class OperationCommand(Struct, frozen=True):
 
 
 def make_command(table: OperationCommand) -> CliCommand:
-    """Make a command out of its table."""
-
     def run(context: CommandContext, **typed: Any) -> CommandResult:
         return run_operation(context, table, typed)
 
     run.__doc__ = f"{inspect.cleandoc(table.help)}\n\n\b\nExample:\n  {table.example}"
     parameters = [inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
-    parameters += map(_parameter, table.fields)
+    parameters += map(parameter_of, table.fields)
     run.__dict__["__signature__"] = inspect.Signature(parameters)
     return CliCommand(table.name, run, takes_as=table.writes)
 
 
 def make_commands(tables: Sequence[OperationCommand]) -> tuple[CliCommand, ...]:
-    """Make a command out of each table."""
     return tuple(map(make_command, tables))
 
 
-def _parameter(field: Field) -> inspect.Parameter:
+def parameter_of(field: Field) -> inspect.Parameter:
     """Parameter of a field, from which typer makes its option or argument."""
     limits = {} if field.range is None else dict(zip(("min", "max"), field.range, strict=True))
     parser = {} if field.parse is None else {"parser": field.parse}
@@ -133,7 +131,7 @@ def run_operation(context: CommandContext, table: OperationCommand, typed: Typed
     for field in table.fields:
         value = typed[field.name]
         if field.path and value not in (None, "", [], ()) and value is not False:
-            _put(arguments, field.path, list(value) if field.many else value)
+            put(arguments, field.path, list(value) if field.many else value)
     if table.complete is not None:
         table.complete(context, arguments, typed)
     opened = (
@@ -159,7 +157,8 @@ def run_operation(context: CommandContext, table: OperationCommand, typed: Typed
     )
 
 
-def _put(values: dict[str, Any], path: str, value: Any) -> None:
+def put(values: dict[str, Any], path: str, value: Any) -> None:
+    """Put a value at the path of a field."""
     outer, _, inner = path.rpartition(".")
     (values.setdefault(outer, {}) if outer else values)[inner] = value
 

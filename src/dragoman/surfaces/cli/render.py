@@ -5,14 +5,12 @@ for a terminal, because it takes longer to load than most commands run.
 """
 
 import json
-import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from msgspec import Struct
 
-from dragoman.core.timestamps import format_duration, format_hours, to_rfc3339
 from dragoman.surfaces.cli.caller import terminal_variables
 from dragoman.text.safe_text import safe_text
 
@@ -41,6 +39,9 @@ class Column(Struct, frozen=True):
     style: str = ""
     styles: Mapping[str, str] = {}
     """Cell -> its style, where the style depends on the content."""
+    max_width: int | None = None
+    """Width beyond which a long cell widens its own row only; None: the column is as wide as its
+    longest cell."""
 
 
 class OutputError(Exception):
@@ -100,7 +101,11 @@ class Screen:
         """Print rows under headings, aligned by spaces; cut at the edge of a terminal."""
         headings = [column.heading for column in columns]
         safe = [[safe_text(cell, one_line=True) for cell in row] for row in rows]
-        widths = [max(map(len, cells)) for cells in zip(headings, *safe, strict=True)]
+        longest = (max(map(len, cells)) for cells in zip(headings, *safe, strict=True))
+        widths = [
+            width if column.max_width is None else min(width, column.max_width)
+            for column, width in zip(columns, longest, strict=True)
+        ]
         self._print_row([(head, "bold") for head in headings], widths)
         for row in safe:
             cells = zip(columns, row, strict=True)
@@ -170,8 +175,6 @@ def _to_rich_text(parts: Sequence[StyledText]) -> "Text":
 
 # --- pieces of sentences ----------------------------------------------------------------------
 
-_MAX_LINE = 240
-
 UNSIGNED_WARNING = (
     "no signed checkpoint covers them: a complete rewrite would not be noticed. "
     "If checkpoints.jsonl was there before, bring it back; else `dragoman tick` signs from now on"
@@ -179,85 +182,9 @@ UNSIGNED_WARNING = (
 """Warning about entries without a checkpoint."""
 
 
-def truncate(text: str, max_length: int = _MAX_LINE) -> str:
-    """Truncate a text to one line; --json has the whole of it."""
-    return text if len(text) <= max_length else text[: max_length - 1] + "…"
-
-
-def format_pairs(values: Mapping[str, Any]) -> str:
-    """Format names and values on one line."""
-    formatted = (f"{name}: {format_value(value)}" for name, value in values.items())
-    return truncate(", ".join(formatted))
-
-
-def format_value(value: Any) -> str:
-    """Format a value of a reply on one line."""
-    if isinstance(value, float):
-        return f"{round(value, 3)}".removesuffix(".0")
-    if isinstance(value, str | int):
-        return f"{value}"
-    if isinstance(value, list | tuple):
-        items = cast(Sequence[Any], value)
-        if not any(isinstance(item, dict | list | tuple) for item in items):
-            return ", ".join(map(format_value, items))
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
-
-
 def pluralize(number: int, singular: str, plural: str = "") -> str:
     """Format a count: 1 success, 2 successes."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
-
-
-# --- sentences as data ------------------------------------------------------------------------
-
-_FIELD = re.compile(r"\{([?!]?)([\w.]+)(?:=([^}]*))?(?::(\w+))?\}")
-
-_FORMATS: dict[str, Callable[[Any], str]] = {
-    "time": to_rfc3339,
-    "duration": format_duration,
-    "hours": format_hours,
-    "percent": lambda share: f"{share:.0%}",
-    "count": lambda listed: str(len(listed)),
-    "list": lambda listed: "; ".join(map(str, listed)),
-    "chain": lambda listed: " → ".join(map(str, listed)),
-    "keys": ", ".join,
-    "counts": lambda counts: ", ".join(f"{count} {name}" for name, count in counts.items()),
-    "words": lambda listed: " ".join(map(str, listed)),
-    "pairs": format_pairs,
-}
-
-
-def fill(template: str, values: Mapping[str, Any]) -> str:
-    """Fill a template, whose parts stand between bars; a part with an empty field is left out.
-
-    `{name:format}` is a field, also `{outer.inner}`. `{?name}` and `{!name}` are conditions of a
-    part: the field is not empty, or is; `{?name=a,b}`: it has one of these values.
-    """
-    return "".join(_fill_part(part, values) for part in template.split("|"))
-
-
-def _fill_part(part: str, values: Mapping[str, Any]) -> str:
-    for field in _FIELD.finditer(part):
-        value, choices = _look_up(values, field[2]), field[3]
-        holds = value not in (None, "", [], (), {})
-        if field[1]:
-            holds = bool(value) if choices is None else str(value) in choices.split(",")
-        if holds is (field[1] == "!"):
-            return ""
-    return _FIELD.sub(lambda field: "" if field[1] else _format_field(field, values), part)
-
-
-def _look_up(values: Any, path: str) -> Any:
-    for name in path.split("."):
-        values = cast(Mapping[str, Any], values).get(name) if isinstance(values, Mapping) else None
-    return values
-
-
-def _format_field(field: re.Match[str], values: Mapping[str, Any]) -> str:
-    value, style = _look_up(values, field[2]), field[4]
-    if style is None:
-        return format_value(value)
-    return _FORMATS[style](value) if style in _FORMATS else str(value)[: int(style)]
 
 
 # --- any object -------------------------------------------------------------------------------
@@ -267,6 +194,8 @@ _MARGIN = "  "
 
 def print_fields(screen: Screen, values: Mapping[str, Any], margin: str = "") -> None:
     """Print an object: a line for each field that is not empty, objects in it further in."""
+    from dragoman.engine.sentences import format_value
+
     present = {name: value for name, value in values.items() if value not in (None, "", [], (), {})}
     width = min(max(map(len, present), default=0), 18)
     for name, value in present.items():

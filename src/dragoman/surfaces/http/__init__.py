@@ -1,8 +1,8 @@
 """HTTP surface: JSON, server-sent events and OpenAPI, on Starlette and uvicorn."""
 
 from dragoman.surfaces.http.app import build_app
+from dragoman.surfaces.http.auth import check_host_settings
 from dragoman.surfaces.http.deps import HttpDeps, Timeouts
-from dragoman.surfaces.http.network_policy import check_host_settings
 from dragoman.surfaces.http.server import HttpServer
 
 __all__ = [

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from dragoman.engine.operation import Dialect
 from dragoman.surfaces.http.auth import AuthMiddleware
 from dragoman.surfaces.http.context import AppContext
+from dragoman.surfaces.http.dashboard import Dashboard, load_dashboard
 from dragoman.surfaces.http.deps import HttpDeps
 from dragoman.surfaces.http.endpoint import Endpoint, EndpointApp
 from dragoman.surfaces.http.errors import problem_error
@@ -20,24 +22,36 @@ from dragoman.surfaces.http.routes import (
     handoffs,
     health,
     internal,
+    ledger_verification,
+    merges,
     messages,
+    questions,
+    session,
+    status,
     task_actions,
     tasks,
     traces,
+    translation,
     work,
 )
 
 _ROUTES = (
+    *status.ENDPOINTS,
     *tasks.ENDPOINTS,
+    *questions.ENDPOINTS,
     *traces.ENDPOINTS,
     *task_actions.ENDPOINTS,
+    *merges.ENDPOINTS,
     *handoffs.ENDPOINTS,
     *agents.ENDPOINTS,
     *events.ENDPOINTS,
+    *ledger_verification.ENDPOINTS,
     *work.ENDPOINTS,
+    *translation.ENDPOINTS,
     *messages.ENDPOINTS,
     *internal.OPERATION_ENDPOINTS,
     *internal.MESSAGE_ENDPOINTS,
+    *session.ENDPOINTS,
     *health.ENDPOINTS,
 )
 
@@ -86,23 +100,39 @@ def build_app(deps: HttpDeps, mounts: Mapping[str, MountedApp] | None = None) ->
     They are behind the same middleware, and find the caller as `scope["principal"]`.
     """
     context = AppContext(deps)
-    api_endpoints = [messages.ENDPOINT]
-    api_endpoints += _ROUTES
-    dialects = tuple(deps.router.dialects)
-    api_endpoints += messages.operation_endpoints(dialects)
-    names = [dialect.name for dialect in dialects]
-    document = msgspec.json.encode(build_document(api_endpoints, names, version("dragoman")))
+    api_endpoints = _api_endpoints(deps.router.dialects)
+    document = msgspec.json.encode(describe_api(deps.router.dialects))
     endpoints = (*api_endpoints, *document_endpoints(document))
     open_paths = {one.path: one.is_unmetered for one in endpoints if one.is_open}
-    guard = AuthMiddleware(context, _PathRouter(context, endpoints, mounts or {}), open_paths)
+    dashboard = Dashboard(load_dashboard())
+
+    def open_path(path: str) -> bool | None:
+        return open_paths.get(path, True if dashboard.serves(path) else None)
+
+    paths = _PathRouter(context, endpoints, mounts or {}, dashboard)
+    guard = AuthMiddleware(context, paths, open_path)
     return HttpApp(context, guard, endpoints, (mounts or {}).values())
+
+
+def describe_api(dialects: Sequence[Dialect]) -> dict[str, Any]:
+    """Build the OpenAPI document of a hub that speaks these dialects."""
+    names = [dialect.name for dialect in dialects]
+    return build_document(_api_endpoints(dialects), names, version("dragoman"))
+
+
+def _api_endpoints(dialects: Sequence[Dialect]) -> tuple[Endpoint, ...]:
+    return (messages.ENDPOINT, *_ROUTES, *messages.operation_endpoints(tuple(dialects)))
 
 
 class _PathRouter:
     """Routes a request by its path; a path without a parameter is one lookup."""
 
     def __init__(
-        self, context: AppContext, endpoints: Sequence[Endpoint], mounts: Mapping[str, ASGIApp]
+        self,
+        context: AppContext,
+        endpoints: Sequence[Endpoint],
+        mounts: Mapping[str, ASGIApp],
+        dashboard: Dashboard,
     ) -> None:
         by_path: dict[str, dict[str, ASGIApp]] = {}
         for endpoint in endpoints:
@@ -110,6 +140,7 @@ class _PathRouter:
             by_path.setdefault(endpoint.path, {})[endpoint.method] = serve(context, endpoint)
         self._exact = {path: _MethodRouter(of) for path, of in by_path.items() if "{" not in path}
         self._mounts = mounts
+        self._dashboard = dashboard
         self._router = Router(
             [Route(path, _MethodRouter(of)) for path, of in by_path.items() if "{" in path],
             redirect_slashes=False,
@@ -129,7 +160,7 @@ class _PathRouter:
             if path == begin or path.startswith(begin + "/"):
                 scope["progress"].route = begin
                 return app
-        return None
+        return self._dashboard if self._dashboard.serves(path) else None
 
 
 class _MethodRouter:

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.types import Receive
+from starlette.types import Receive, Scope
 
 from dragoman.core.actor import Actor
 from dragoman.core.base import Command
@@ -19,6 +19,7 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.auth import Principal
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Store
+from dragoman.engine.queries.visibility import EntrySource, Reader, find_reader
 from dragoman.engine.request import Committed
 from dragoman.engine.signed_requests import SignedMessageVerifier
 from dragoman.surfaces.http.deps import HttpDeps
@@ -50,8 +51,9 @@ class AppContext:
         self.deps = deps
         self.hub = deps.hub
         self.store: Store = deps.hub.store
+        self.entries = EntrySource(self.store, deps.settings.teamspaces)
         self.feed = Feed(
-            self.store,
+            self.entries,
             deps.hints,
             deps.hub.engine.recent_entries,
             deps.timeouts.poll_interval,
@@ -63,6 +65,7 @@ class AppContext:
         self.metrics = Metrics()
         self.stream_limits = StreamLimits(deps.identity, deps.timeouts.token_check)
         self.readiness = ReadinessCheck(deps)
+        self.verify_lock = asyncio.Lock()
         self.envelopes = SignedMessageVerifier(
             self.store, deps.hub.clock, deps.hub.redaction.check_document
         )
@@ -148,6 +151,11 @@ class Call(Struct, frozen=True):
         """The hub's time."""
         return self.context.hub.clock.now()
 
+    @property
+    def reader(self) -> Reader:
+        """The caller, as a reader of what is not for everybody."""
+        return find_reader(self.principal.actor, self.context.deps.settings.teamspaces)
+
 
 # --- long polls and streams -------------------------------------------------------------------
 
@@ -166,11 +174,21 @@ async def open_waiter(
     scope = request.scope
     async with context.feed.open_waiter(traces=traces) as waiter:
         watcher = asyncio.create_task(_close_on_disconnect(request.receive, waiter))
+        session_end = _schedule_session_end(context, scope, waiter)
         try:
             with context.stream_limits.admit(scope["principal"], scope["token"], waiter.close):
                 yield waiter
         finally:
             watcher.cancel()
+            session_end.cancel()
+
+
+def _schedule_session_end(context: AppContext, scope: Scope, waiter: Waiter) -> asyncio.Handle:
+    """Close the waiter of a browser when its session ends; a handle that cancels this."""
+    loop, ends_at = asyncio.get_running_loop(), scope.get("session_ends_at")
+    if ends_at is None:
+        return asyncio.Handle(waiter.close, (), loop)
+    return loop.call_later(max(0, ends_at - context.hub.clock.now()) / 1_000, waiter.close)
 
 
 async def _close_on_disconnect(receive: Receive, waiter: Waiter) -> None:

@@ -9,13 +9,16 @@ from time import monotonic
 from msgspec import Struct
 
 from dragoman.config import Settings
-from dragoman.engine.auth import Authenticator
-from dragoman.engine.forwarding import ForwardedCall, ForwardedOutput
+from dragoman.engine.auth import Authenticator, Principal
+from dragoman.engine.forwarding import CommandRun, ForwardedCall, ForwardedOutput
 from dragoman.engine.hub import Hub
 from dragoman.engine.router import Router
+from dragoman.engine.schemas.settings import ReloadedSettings
 from dragoman.engine.service_health import HealthProblem
 from dragoman.engine.subscribe import CommitHints
+from dragoman.files.task_branches import TaskBranches
 from dragoman.services.dispatch.agent_slots import AgentState
+from dragoman.surfaces.http.sessions import Sessions
 
 
 class Timeouts(Struct, frozen=True):
@@ -27,6 +30,8 @@ class Timeouts(Struct, frozen=True):
     """For the next part of a body."""
     body: float = 120.0
     """For a whole body."""
+    slow_body: float = 5.0
+    """After which a body that has not come loses its place if others need it."""
     write_stall: float = 60.0
     """Until a client reads some more of its response; the reader of a stream may take its time."""
     keepalive: float = 15.0
@@ -58,10 +63,22 @@ def _never_stopping() -> bool:
     return False
 
 
-async def run_no_command(call: ForwardedCall) -> ForwardedOutput:
-    """Leave every command to the process of its caller."""
-    del call
-    return ForwardedOutput(runs_here=False)
+class NoCommand:
+    """A command that is left to the process of its caller."""
+
+    def __init__(self, call: ForwardedCall, principal: Principal) -> None:
+        del call, principal
+
+    async def next_part(self) -> ForwardedOutput:
+        """Return that it does not run here."""
+        return ForwardedOutput(runs_here=False)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+async def _reload_nothing() -> ReloadedSettings:
+    return ReloadedSettings((), (), (), ())
 
 
 class HttpDeps(Struct, frozen=True):
@@ -73,14 +90,19 @@ class HttpDeps(Struct, frozen=True):
     settings: Settings
     hints: CommitHints
     """Notified by the engine after every commit."""
+    sessions: Sessions
     service_health: Callable[[], Mapping[str, HealthProblem]] = _no_services
     """Returns each background service by name, and its trouble."""
     agent_states: Callable[[], Sequence[AgentState]] = _no_agents
     """Returns the state of each agent that the hub starts."""
-    run_command: Callable[[ForwardedCall], Awaitable[ForwardedOutput]] = run_no_command
-    """Runs a command of the command line for another process."""
+    start_command: Callable[[ForwardedCall, Principal], CommandRun] = NoCommand
+    """Runs a command of the command line for the bearer of a token."""
     is_stopping: Callable[[], bool] = _never_stopping
     """Returns whether the hub gives out no more work."""
+    task_branches: TaskBranches | None = None
+    """Differences and merges of the branches of tasks; None: no repository is known."""
+    reload: Callable[[], Awaitable[ReloadedSettings]] = _reload_nothing
+    """Reloads the settings; SettingsError if no hub would start with them."""
     timeouts: Timeouts = Timeouts()
     monotonic: Callable[[], float] = monotonic
     """Monotonic seconds, for rates and waits."""

@@ -38,12 +38,12 @@ _CODES_BY_STATUS = {
     404: (
         "not_found task_not_found parent_not_found agent_not_found token_not_found "
         "mail_not_found wave_not_found handoff_not_found work_item_not_found intent_not_found "
-        "reservation_not_found"
+        "reservation_not_found question_not_found"
     ),
     405: "method_not_allowed",
     408: "request_timeout",
     409: (
-        "ambiguous_name already_exists replayed invalid_transition claim_required "
+        "ambiguous_name already_exists already_answered replayed invalid_transition claim_required "
         "unassigned_task lease_lost already_claimed not_ready reserved_for_other "
         "files_reserved blocked_by_dependency nothing_ready link_cycle already_linked "
         "nested_delegation nothing_changed ownership_conflict anomaly approval_required "
@@ -54,7 +54,7 @@ _CODES_BY_STATUS = {
     421: "unknown_host",
     422: (
         "invalid_id invalid_field invalid_envelope unknown_type taskId_mismatch hash_mismatch "
-        "missing_artifact schema_invalid policy_violation key_reused not_recognized"
+        "not_expressible missing_artifact schema_invalid policy_violation key_reused not_recognized"
     ),
     429: "rate_limited too_many_waiting",
     500: "internal_error store_corrupt ledger_broken",

@@ -19,7 +19,14 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.traces import TRACE_EVENTS, TraceEvent, trace_event_of
-from dragoman.engine.schemas.tasks import addressees, encode, entry_resource
+from dragoman.engine.queries.visibility import OWNER, Audience, EntrySource, Reader
+from dragoman.engine.schemas.tasks import (
+    EntryResource,
+    addressees,
+    encode,
+    entry_resource,
+    withheld_resource,
+)
 from dragoman.engine.subscribe import CommitHints, RecentEntries
 from dragoman.ledger.entry import Entry
 from dragoman.surfaces.http.errors import problem_error
@@ -39,6 +46,10 @@ class Frame(Struct, frozen=True, gc=False):
     recipients: tuple[str, ...]
     """The agents that it is addressed to, if any."""
     data: bytes
+    audience: Audience | None = None
+    """Those who may read it; None: everybody."""
+    for_others: "Frame | None" = None
+    """The frame that all others get in its place."""
     trace: TraceEvent | None = None
     """The event of a trace that the entry is; only where a reader of traces wants it."""
     trace_data: bytes = b""
@@ -52,7 +63,7 @@ class FrameFilter(Protocol):
         """Return what the reader is sent for a frame; empty if it does not match."""
         ...
 
-    def encode(self, store: Store, entry: Entry) -> Frame:
+    def encode(self, store: Store, entry: Entry, audience: Audience | None) -> Frame:
         """Encode an old entry, as far as this filter needs it."""
         ...
 
@@ -67,9 +78,12 @@ class EntryFilter(Struct, frozen=True):
     """Its actor, or an agent that it is addressed to."""
     event_names: frozenset[str] | None = None
     """The events that a dialect can render."""
+    reader: Reader = OWNER
 
     def select(self, frame: Frame) -> bytes:
-        """Return the entry if it matches."""
+        """Return the entry if what the reader may read of it matches."""
+        if frame.for_others is not None and not self.reader.may_read(frame.audience):
+            frame = frame.for_others
         matches = (
             (not self.stream or self.stream == frame.stream)
             and (not self.type or self.type in (frame.event, frame.event.partition(".")[0]))
@@ -78,10 +92,10 @@ class EntryFilter(Struct, frozen=True):
         )
         return frame.data if matches else b""
 
-    def encode(self, store: Store, entry: Entry) -> Frame:
+    def encode(self, store: Store, entry: Entry, audience: Audience | None) -> Frame:
         """Encode an old entry."""
         del store
-        return encode_frame(entry)
+        return encode_frame(entry, audience)
 
 
 class TraceFilter(Struct, frozen=True):
@@ -90,36 +104,39 @@ class TraceFilter(Struct, frozen=True):
     task: str = ""
     type: str = ""
     session: str = ""
+    reader: Reader = OWNER
 
     def select(self, frame: Frame) -> bytes:
         """Return the event of a trace if it matches."""
         event = frame.trace
         matches = (
             event is not None
+            and self.reader.may_read(frame.audience)
             and self.task in ("", event.task)
             and self.type in ("", event.type)
             and event.is_in_session(self.session)
         )
         return frame.trace_data if matches else b""
 
-    def encode(self, store: Store, entry: Entry) -> Frame:
+    def encode(self, store: Store, entry: Entry, audience: Audience | None) -> Frame:
         """Encode the event of a trace that an old entry is, if it is one."""
-        frame = Frame(entry.position, entry.stream, entry.event, "", (), b"")
+        frame = Frame(entry.position, entry.stream, entry.event, "", (), b"", audience)
         return add_trace(store, frame, entry)
 
 
-def encode_frame(entry: Entry) -> Frame:
-    """Encode an entry as a frame."""
-    resource = entry_resource(entry)
-    return Frame(
-        entry.position,
-        entry.stream,
-        entry.event,
-        resource.actor,
-        addressees(entry),
-        b"id: %d\nevent: %s\ndata: %s\n\n"
-        % (entry.position, entry.event.encode(), encode(resource)),
-    )
+def encode_frame(entry: Entry, audience: Audience | None = None) -> Frame:
+    """Encode an entry for its audience; None: everybody."""
+    frame = _frame_of(entry_resource(entry), addressees(entry))
+    if audience is None:
+        return frame
+    for_others = _frame_of(withheld_resource(entry), ())
+    return replace(frame, audience=audience, for_others=for_others)
+
+
+def _frame_of(resource: EntryResource, recipients: tuple[str, ...]) -> Frame:
+    position, name = resource.position, resource.type
+    data = b"id: %d\nevent: %s\ndata: %s\n\n" % (position, name.encode(), encode(resource))
+    return Frame(position, resource.stream, name, resource.actor, recipients, data)
 
 
 def add_trace(store: Store, frame: Frame, entry: Entry) -> Frame:
@@ -142,23 +159,27 @@ _OLD_PAGE_SIZE: Final = 50
 
 
 def read_frames(
-    store: Store, entry_filter: FrameFilter, after: int, limit: int, max_bytes: int, max_pages: int
+    source: EntrySource,
+    entry_filter: FrameFilter,
+    after: int,
+    limit: int,
+    max_bytes: int,
+    max_pages: int,
 ) -> tuple[list[bytes], int]:
     """Read matching entries from the ledger; return their data and the position reached."""
-    return select_data(
-        _old_frames(store, entry_filter, after, max_pages), entry_filter, after, limit, max_bytes
-    )
+    frames = _old_frames(source, entry_filter, after, max_pages)
+    return select_data(frames, entry_filter, after, limit, max_bytes)
 
 
 def _old_frames(
-    store: Store, entry_filter: FrameFilter, after: int, max_pages: int
+    source: EntrySource, entry_filter: FrameFilter, after: int, max_pages: int
 ) -> Iterator[Frame]:
     for _ in range(max_pages):
-        page = store.entries(after, _OLD_PAGE_SIZE)
-        yield from (entry_filter.encode(store, entry) for entry in page)
+        page = source.page(after, _OLD_PAGE_SIZE)
+        yield from (entry_filter.encode(source.store, *entry) for entry in page)
         if len(page) < _OLD_PAGE_SIZE:
             return
-        after = page[-1].position
+        after = page[-1][0].position
 
 
 def select_data(
@@ -439,7 +460,15 @@ _MAX_SHARED_CHUNKS: Final = 64
 """Joined chunks that are kept for other readers at the same position, until the ledger grows."""
 
 READY_EVENTS: Final = frozenset(
-    {"task.created", "task.transitioned", "task.requeued", "task.unblocked", "task.edited"}
+    {
+        "task.created",
+        "task.transitioned",
+        "task.requeued",
+        "task.unblocked",
+        "task.unlinked",
+        "task.edited",
+        "task.rewound",
+    }
 )
 """Events after which there may be work for a long poll that found none before."""
 
@@ -449,12 +478,12 @@ class Feed:
 
     def __init__(
         self,
-        store: Store,
+        source: EntrySource,
         hints: CommitHints,
         tail: RecentEntries,
         poll_interval: float,
     ) -> None:
-        self._store = store
+        self._source = source
         self._hints = hints
         self._tail = tail
         self._poll_interval = poll_interval
@@ -497,7 +526,7 @@ class Feed:
         try:
             async with self._starting:
                 if self._follower is None:
-                    self._reset(await asyncio.to_thread(self._store.head))
+                    self._reset(await asyncio.to_thread(self._source.store.head))
                     self._follower = asyncio.create_task(self._follow())
             yield waiter
         finally:
@@ -545,7 +574,7 @@ class Feed:
         async with self._catch_up_slots:
             parts, reached = await asyncio.to_thread(
                 read_frames,
-                self._store,
+                self._source,
                 entry_filter,
                 after,
                 PAGE_SIZE,
@@ -577,7 +606,7 @@ class Feed:
         has_traces = self._trace_readers > 0
         try:
             entries = self._tail.after(self.head, PAGE_SIZE)
-            if entries and not (has_traces and any(one.event in TRACE_EVENTS for one in entries)):
+            if entries and not self._needs_store(entries, traces=has_traces):
                 frames = list(map(encode_frame, entries))
             else:
                 frames = await asyncio.to_thread(self._read_frames, entries, traces=has_traces)
@@ -588,13 +617,21 @@ class Feed:
             self._append(frames, traces=has_traces)
         return len(frames)
 
+    def _needs_store(self, entries: list[Entry], *, traces: bool) -> bool:
+        """Return whether something about new entries is looked up in the store."""
+        return self._source.needs_lookup(entries) or (
+            traces and any(one.event in TRACE_EVENTS for one in entries)
+        )
+
     def _read_frames(self, entries: list[Entry], *, traces: bool) -> list[Frame]:
-        """Encode entries, or those of the store; the session of a move is looked up there."""
-        store = self._store
-        entries = entries or store.entries(self.head, PAGE_SIZE)
-        frames = list(map(encode_frame, entries))
+        """Encode entries, or those of the store; the session of a move and who may read an entry
+        are looked up there."""
+        source = self._source
+        page = source.add_audiences(entries) if entries else source.page(self.head, PAGE_SIZE)
+        frames = [encode_frame(*entry) for entry in page]
         if traces:
-            return [add_trace(store, *pair) for pair in zip(frames, entries, strict=True)]
+            pairs = zip(frames, page, strict=True)
+            return [add_trace(source.store, frame, entry) for frame, (entry, _) in pairs]
         return frames
 
     def _append(self, frames: list[Frame], *, traces: bool) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from math import ceil
+from time import monotonic
 
 from starlette.types import Receive, Scope
 
@@ -119,36 +120,83 @@ _LARGEST_OF_CALLER = 2
 
 _LARGEST_OF_ALL = 8
 
+_PARTS = _LARGEST_OF_ALL + 1
+"""Parts of a budget, one of which is for small bodies alone."""
+
+_SLOW_CALLER_S = 60.0
+"""For so long a caller counts as slow."""
+
 
 class BodyBudget:
-    """Bytes of request bodies in flight: a limit for each caller, and one for all together."""
+    """Bytes of request bodies in flight: a limit for each caller, and one for all together.
+
+    Large bodies leave a share to small ones. One that is slow to come loses its place when others
+    need it, and its caller then gets one only while half of the budget is free: a few callers would
+    otherwise keep all others out for as long as a body may take.
+    """
 
     def __init__(self, per_caller: int, total: int) -> None:
         self._per_caller = per_caller
         self._total = total
         self._held = 0
         self._held_by_caller: Counter[str] = Counter()
+        self._slow: dict[BodyReservation, Callable[[], None]] = {}
+        """Requests whose bodies are slow to come, the slowest first -> stops the reading of it."""
+        self._slow_callers: dict[str, float] = {}
+        """Caller whose body has lost its place -> until when that counts."""
 
     def __len__(self) -> int:
         """Return how many bytes are in flight."""
         return self._held
 
-    def acquire(self, caller: str, size: int) -> None:
-        """Take bytes for a caller; HttpProblem if too many are in flight."""
+    def acquire(self, caller: str, size: int, *, held: int = 0) -> None:
+        """Take bytes for a caller's request that holds some already; HttpProblem if too many are in
+        flight."""
         if self._held_by_caller[caller] + size > self._per_caller:
             raise problem_error(
                 "overloaded",
                 f"at most {self._per_caller} bytes of requests of one caller are handled at a "
                 f"time, and {self._held_by_caller[caller]} are: try again when those are answered",
             )
-        if self._held + size > self._total:
+        is_slow = self._slow_callers.get(caller, 0.0) > monotonic()
+        limit = self._total // 2 if is_slow else self._limit_for(held + size)
+        if self._held + size > limit and not is_slow:
+            self._evict_slow(self._held + size - limit)
+        if self._held + size > limit:
             raise problem_error(
                 "overloaded",
-                f"at most {self._total} bytes of requests of all callers are handled at a time, "
+                f"at most {limit} bytes of requests of all callers are handled at a time, "
                 f"and {self._held} are: try again",
             )
         self._held += size
         self._held_by_caller[caller] += size
+
+    def add_slow(self, reservation: "BodyReservation", stop_reading: Callable[[], None]) -> None:
+        """Note that the body of this request is slow to come."""
+        self._slow[reservation] = stop_reading
+
+    def remove_slow(self, reservation: "BodyReservation") -> None:
+        """Note that it has come."""
+        self._slow.pop(reservation, None)
+
+    def _limit_for(self, size: int) -> int:
+        """Bytes of all callers up to which a request of this size gets its place."""
+        return self._total if size <= MAX_BYTES else self._total - self._total // _PARTS
+
+    def _evict_slow(self, needed: int) -> None:
+        """Take their places from slow bodies, if that gives as many bytes."""
+        if sum(one.size for one in self._slow) < needed:
+            return
+        for reservation in tuple(self._slow):
+            if needed > 0:
+                needed -= reservation.size
+                stop_reading = self._slow.pop(reservation)
+                reservation.is_evicted = True
+                now = monotonic()
+                lately = {name: end for name, end in self._slow_callers.items() if end > now}
+                self._slow_callers = {**lately, reservation.caller: now + _SLOW_CALLER_S}
+                reservation.release()
+                stop_reading()
 
     def release(self, caller: str, size: int) -> None:
         """Give bytes of a caller back."""
@@ -160,7 +208,7 @@ class BodyBudget:
 
 def token_budget(max_body: int) -> BodyBudget:
     """Build the budget of callers with a token, for this size of the largest body."""
-    return BodyBudget(_LARGEST_OF_CALLER * max_body, _LARGEST_OF_ALL * max_body)
+    return BodyBudget(_LARGEST_OF_CALLER * max_body, _PARTS * max_body)
 
 
 def open_budget() -> BodyBudget:
@@ -174,20 +222,37 @@ class BodyReservation:
     def __init__(self, budget: BodyBudget | None = None, caller: str = "") -> None:
         """`budget`: None for the owner, who is not limited."""
         self._budget = budget
-        self._caller = caller
-        self._size = 0
+        self.caller = caller
+        self.size = 0
+        self.is_evicted = False
+        """True if others have got its place."""
 
     def extend_to(self, size: int) -> None:
         """Reserve this many bytes in all; HttpProblem if too many are in flight."""
-        if self._budget is not None and size > self._size:
-            self._budget.acquire(self._caller, size - self._size)
-            self._size = size
+        if self._budget is not None and size > self.size:
+            self._budget.acquire(self.caller, size - self.size, held=self.size)
+            self.size = size
+
+    @contextmanager
+    def reading(self, stop_reading: Callable[[], None], grace_s: float) -> Generator[None]:
+        """Read the body: one that has not come after the grace loses its place if others need it,
+        and `stop_reading` is called."""
+        if self._budget is None:
+            yield
+            return
+        loop, budget = asyncio.get_running_loop(), self._budget
+        timer = loop.call_later(grace_s, budget.add_slow, self, stop_reading)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            budget.remove_slow(self)
 
     def release(self) -> None:
         """Give everything back."""
-        if self._budget is not None and self._size:
-            self._budget.release(self._caller, self._size)
-            self._size = 0
+        if self._budget is not None and self.size:
+            self._budget.release(self.caller, self.size)
+            self.size = 0
 
 
 async def read_body(receive: Receive, scope: Scope, max_bytes: int, timeouts: Timeouts) -> bytes:
@@ -208,22 +273,31 @@ async def read_body(receive: Receive, scope: Scope, max_bytes: int, timeouts: Ti
     end = loop.time() + timeouts.body
     try:
         async with asyncio.timeout(timeouts.body_idle) as limit:
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise problem_error(
-                        "request_timeout", "the connection ended before the request did"
-                    )
-                part = message.get("body", b"")
-                size += len(part)
-                if size > max_bytes:
-                    raise _too_large(size, max_bytes)
-                reservation.extend_to(size)
-                if not message.get("more_body", False):
-                    return part if not parts else b"".join((*parts, part))
-                parts.append(part)
-                limit.reschedule(min(end, loop.time() + timeouts.body_idle))
+            with reservation.reading(lambda: limit.reschedule(loop.time()), timeouts.slow_body):
+                while True:
+                    message = await receive()
+                    if reservation.is_evicted:
+                        raise TimeoutError
+                    if message["type"] == "http.disconnect":
+                        raise problem_error(
+                            "request_timeout", "the connection ended before the request did"
+                        )
+                    part = message.get("body", b"")
+                    size += len(part)
+                    if size > max_bytes:
+                        raise _too_large(size, max_bytes)
+                    reservation.extend_to(size)
+                    if not message.get("more_body", False):
+                        return part if not parts else b"".join((*parts, part))
+                    parts.append(part)
+                    limit.reschedule(min(end, loop.time() + timeouts.body_idle))
     except TimeoutError:
+        if reservation.is_evicted:
+            raise problem_error(
+                "overloaded",
+                f"the body had not come after {timeouts.slow_body:g} seconds, and others needed "
+                "its place: try again",
+            ) from None
         raise problem_error(
             "request_timeout",
             f"the body of the request did not come within {timeouts.body:g} seconds, or there was "

@@ -21,6 +21,7 @@ from dragoman.surfaces.http.errors import PROBLEM_MEDIA_TYPE, STATUS_BY_CODE, Pr
 from dragoman.surfaces.http.parameters import (
     AGENT_PATH_PATTERN,
     HANDOFF_PATH_PATTERN,
+    QUESTION_PATH_PATTERN,
     TASK_PATH_PATTERN,
 )
 
@@ -156,7 +157,9 @@ _NAME_PATTERNS = {"/v1/agents": AGENT_PATH_PATTERN, "/v1/handoffs": HANDOFF_PATH
 """Beginning of a path -> pattern of the names in it; all others name tasks."""
 
 
-def _name_pattern(path: str) -> str:
+def _name_pattern(path: str, parameter: str) -> str:
+    if parameter == "question":
+        return QUESTION_PATH_PATTERN
     return next(
         (form for begin, form in _NAME_PATTERNS.items() if path.startswith(begin)),
         TASK_PATH_PATTERN,
@@ -169,7 +172,7 @@ def _operation_parameters(endpoint: Endpoint, schemas: _Schemas) -> Iterator[Sch
             "name": name,
             "in": "path",
             "required": True,
-            "schema": {"type": "string", "pattern": _name_pattern(endpoint.path)},
+            "schema": {"type": "string", "pattern": _name_pattern(endpoint.path, name)},
         }
     yield from schemas.parameters(endpoint)
     if endpoint.method == "POST":
@@ -188,6 +191,8 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Schema:
             "content": {endpoint.media_type: content},
         }
     }
+    if endpoint.status == HTTPStatus.NO_CONTENT:
+        del answers[str(endpoint.status)]["content"]
     if endpoint.supports_cbor:
         answers[str(endpoint.status)]["content"][CBOR] = content
     for media, shapes in endpoint.other_media.items():
@@ -261,11 +266,6 @@ async def show_docs(_: Call) -> Response:
     return Response(_DOCS_PAGE, headers=_DOCS_HEADERS, media_type="text/html")
 
 
-async def redirect_to_docs(_: Call) -> Response:
-    """Redirect a browser to the page."""
-    return Response(status_code=307, headers={"location": "/docs"})
-
-
 def document_endpoints(document: bytes) -> tuple[Endpoint, ...]:
     """Build the endpoints that publish the document; they are not part of it."""
 
@@ -273,7 +273,6 @@ def document_endpoints(document: bytes) -> tuple[Endpoint, ...]:
         return Response(document, media_type=JSON)
 
     return (
-        Endpoint("GET", "/", redirect_to_docs, status=307, is_open=True),
         Endpoint("GET", "/openapi.json", show_openapi, is_open=True),
         Endpoint("GET", "/docs", show_docs, media_type="text/html", is_open=True),
     )

@@ -1,26 +1,18 @@
-"""Parameters shared by routes: formats of names, paging, and pages of a history.
+"""Parameters shared by routes: names in paths and filters, paging, and pages of a history."""
 
-The formats are only published in OpenAPI; the core checks names, and its refusals say what would be
-valid.
-"""
-
+import asyncio
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dragoman.core.ids import (
-    AGENT_PATTERN,
-    ALIAS_PATTERN,
-    ID_PATTERN,
-    SESSION_PATTERN,
-    TASK_NAME_PATTERN,
-)
+from dragoman.core.ids import AGENT_PATTERN, ID_PATTERN, TASK_NAME_PATTERN
 from dragoman.core.limits import MAX_PAGE
-from dragoman.engine.schemas.tasks import EntryResource, entry_resource
+from dragoman.engine.schemas.name_formats import pattern_meta
+from dragoman.engine.schemas.tasks import EntryResource, shown_resource
 from dragoman.surfaces.http.context import Call
 from dragoman.surfaces.http.endpoint import Query
 
-# --- formats of names -------------------------------------------------------------------------
+# --- names in paths and filters ---------------------------------------------------------------
 
 AGENT_PATH_PATTERN = f"^{AGENT_PATTERN}$"
 
@@ -28,44 +20,20 @@ TASK_PATH_PATTERN = f"^{TASK_NAME_PATTERN}$"
 
 HANDOFF_PATH_PATTERN = f"^{ID_PATTERN}$"
 
-
-def _pattern_meta(pattern: str, max_length: int, description: str = "") -> Meta:
-    return Meta(
-        max_length=max_length,
-        description=description or None,
-        extra_json_schema={"pattern": f"^{pattern}$"},
-    )
-
-
-TaskName = Annotated[str, _pattern_meta(TASK_NAME_PATTERN, 300)]
-
-OptionalTaskName = Annotated[str, _pattern_meta(f"(?:{TASK_NAME_PATTERN})?", 300)]
-"""A name, or none."""
-
-NewId = Annotated[str, _pattern_meta(ID_PATTERN, 128)]
-
-Alias = Annotated[str, _pattern_meta(ALIAS_PATTERN, 300)]
-
-AgentName = Annotated[str, _pattern_meta(f"(?:{AGENT_PATTERN})?", 257)]
-
-NewAssignee = Annotated[str, _pattern_meta(AGENT_PATTERN, 257)]
-
-Session = Annotated[
-    str, _pattern_meta(f"(?:{SESSION_PATTERN})?", 256, "Name of the agent's session.")
-]
+QUESTION_PATH_PATTERN = "^q[1-9][0-9]{0,15}$"
 
 TaskFilter = Annotated[
-    str, _pattern_meta(TASK_NAME_PATTERN, 300, "Only of this task, by any of its names.")
+    str, pattern_meta(TASK_NAME_PATTERN, 300, "Only of this task, by any of its names.")
 ]
 
-AgentFilter = Annotated[str, _pattern_meta(AGENT_PATTERN, 257)]
+AgentFilter = Annotated[str, pattern_meta(AGENT_PATTERN, 257)]
 
-WordFilter = Annotated[str, _pattern_meta(ID_PATTERN, 128)]
+WordFilter = Annotated[str, pattern_meta(ID_PATTERN, 128)]
 """A filter is a name, or is left out."""
 
 TaskHistoryFilter = Annotated[
     str,
-    _pattern_meta(
+    pattern_meta(
         TASK_NAME_PATTERN,
         300,
         "Only the history of this task itself, by any of its names. Refusals are in the stream of "
@@ -107,11 +75,11 @@ class HistoryPage(Struct, frozen=True):
 async def history_page(call: Call, stream: str) -> HistoryPage:
     """Read the requested page of a stream, counted by the versions of its own entries."""
     query: HistoryQuery = call.query
-    found = await call.context.read(
-        lambda store: store.history(stream, query.after, query.limit + 1)
+    found = await asyncio.to_thread(
+        call.context.entries.history, stream, query.after, query.limit + 1
     )
-    page = found[: query.limit]
+    page, reader = found[: query.limit], call.reader
     return HistoryPage(
-        [entry_resource(entry) for entry in page],
-        page[-1].version if found[query.limit :] else None,
+        [shown_resource(entry, audience, reader) for entry, audience in page],
+        page[-1][0].version if found[query.limit :] else None,
     )

@@ -15,9 +15,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError
 from dragoman.surfaces.http.app import HttpApp
+from dragoman.surfaces.http.auth import PeerPolicy, check_host_settings, hub_url
 from dragoman.surfaces.http.errors import HttpProblem, problem_error
 from dragoman.surfaces.http.fanout import WRITER, RawWriter
-from dragoman.surfaces.http.network_policy import PeerPolicy, check_host_settings, hub_url
 from dragoman.system.process_tuning import raise_open_file_limit
 
 # --- protocol ---------------------------------------------------------------------------------

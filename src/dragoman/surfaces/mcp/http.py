@@ -1,6 +1,8 @@
 """MCP at `/mcp` of the HTTP surface: streamable HTTP, behind the same authentication middleware."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from mcp.server import Server
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
@@ -21,6 +23,9 @@ MAX_SESSIONS_PER_CALLER = 256
 _OWNER = "owner"
 _PRINCIPAL = "principal"
 
+KeepLeases = Callable[[Principal], Coroutine[Any, Any, None]]
+"""Renews the leases of a caller until it is cancelled."""
+
 
 def find_http_principal(context: McpContext) -> Principal:
     """Return the caller that the middleware has authenticated."""
@@ -31,11 +36,14 @@ def find_http_principal(context: McpContext) -> Principal:
 class McpApp:
     """An ASGI application for one server; it starts with its first request, until it is closed."""
 
-    def __init__(self, server: Server, max_body: int, timeouts: Timeouts) -> None:
+    def __init__(
+        self, server: Server, max_body: int, timeouts: Timeouts, keep_leases: KeepLeases
+    ) -> None:
         # Host and Origin were checked by the middleware.
         self._manager = _LimitedSessions(server, max_request_body_size=max_body)
         self._max_body = max_body
         self._timeouts = timeouts
+        self._keep_leases = keep_leases
         self._runner: asyncio.Task[None] | None = None
         self._started = asyncio.Event()
         self._closed = asyncio.Event()
@@ -56,7 +64,8 @@ class McpApp:
         await self._manager.handle_request(scope, _replay_body(body, receive), send)
 
     async def _serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a stream until the token of the caller ends."""
+        """Serve a stream until the token of the caller ends; its leases are kept meanwhile."""
+        keeper = asyncio.create_task(self._keep_leases(scope[_PRINCIPAL]))
         try:
             async with asyncio.timeout(None) as limit:
                 with scope["stream_limits"].admit(
@@ -65,6 +74,8 @@ class McpApp:
                     await self._manager.handle_request(scope, receive, send)
         except TimeoutError:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            keeper.cancel()
 
     def close(self) -> None:
         """End every session and its streams; may be called more than once, in the server's loop."""

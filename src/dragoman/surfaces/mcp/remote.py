@@ -1,8 +1,9 @@
 """Relay: MCP on standard input and output, forwarded to `/mcp` of a remote hub."""
 
+import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
 from dragoman.core.errors import DragomanError, Refusal, Refused, StoreUnavailable
+from dragoman.surfaces.mcp.leases import Sleep
 from dragoman.surfaces.mcp.mount import PATH
 from dragoman.surfaces.mcp.server import INSTRUCTIONS, NAME, McpContext
 from dragoman.surfaces.mcp.stdio import serve
@@ -71,16 +73,21 @@ _PROTOCOL_VERSION = "2026-07-28"
 """The protocol version spoken with the hub: without sessions that could end, whatever the client
 speaks."""
 
+_HEARTBEAT_S = 20.0
+"""Time between two heartbeats: a third of the shortest lease that `claim` gives, a minute."""
+
 T = TypeVar("T")
 PageParams = types.PaginatedRequestParams | None
 
 
 async def relay(client: httpx2.AsyncClient, address: str, version: str) -> None:
     """Serve until standard input ends, for the hub at this address."""
-    await serve(_relay_server(_RemoteHub(client, address), version))
+    hub = RemoteHub(client, address)
+    leases = RelayedLeases(hub)
+    await serve(_relay_server(hub, leases, version), leases.keep())
 
 
-class _RemoteHub:
+class RemoteHub:
     """The remote hub, connected anew for each request: it may have been restarted in between."""
 
     def __init__(self, client: httpx2.AsyncClient, address: str) -> None:
@@ -111,12 +118,58 @@ class _RemoteHub:
         )
 
 
-def _relay_server(hub: _RemoteHub, version: str) -> Server[Any]:
+class _RelayedClaim(Struct, frozen=True):
+    """The part of an answer that says how a task stands."""
+
+    task: str
+    status: str
+    fence: int = 0
+
+
+class RelayedLeases:
+    """Leases that the client has claimed through this process: it sends their heartbeats."""
+
+    def __init__(self, hub: RemoteHub, sleep: Sleep = asyncio.sleep) -> None:
+        self._hub = hub
+        self._sleep = sleep
+        self._fences: dict[str, int] = {}
+        self._lost: list[str] = []
+
+    def note(self, result: types.CallToolResult) -> types.CallToolResult:
+        """Note what an answer says of a lease; return it with what was lost meanwhile."""
+        with suppress(msgspec.ValidationError):
+            told = msgspec.convert(result.structured_content, _RelayedClaim)
+            if told.fence:
+                self._fences[told.task] = told.fence
+            elif told.status != "in-progress":
+                self._fences.pop(told.task, None)
+        lost, self._lost = self._lost, []
+        notes = [types.TextContent(text=f"warning: {one}") for one in lost]
+        return result.model_copy(update={"content": [*result.content, *notes]})
+
+    async def keep(self) -> None:
+        """Send heartbeats until cancelled."""
+        while True:
+            await self._sleep(_HEARTBEAT_S)
+            for task, fence in self._fences.copy().items():
+                with suppress(MCPError):  # the hub may be back in time
+                    await self._renew(task, fence)
+
+    async def _renew(self, task: str, fence: int) -> None:
+        arguments = {"task": task, "fence": fence}
+        result = await self._hub.call(lambda to: to.call_tool("heartbeat", arguments))
+        if result.is_error and self._fences.get(task) == fence:
+            del self._fences[task]
+            texts = (one.text for one in result.content if isinstance(one, types.TextContent))
+            self._lost.extend(texts)
+
+
+def _relay_server(hub: RemoteHub, leases: RelayedLeases, version: str) -> Server[Any]:
     async def list_tools(_: McpContext, params: PageParams) -> types.ListToolsResult:
         return await hub.call(lambda to: to.list_tools(cursor=_cursor(params)))
 
     async def call_tool(_: McpContext, params: types.CallToolRequestParams) -> types.CallToolResult:
-        return await hub.call(lambda to: to.call_tool(params.name, params.arguments))
+        return leases.note(await hub.call(lambda to: to.call_tool(params.name, params.arguments)))
 
     async def list_resources(_: McpContext, params: PageParams) -> types.ListResourcesResult:
         return await hub.call(lambda to: to.list_resources(cursor=_cursor(params)))

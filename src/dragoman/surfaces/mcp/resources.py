@@ -13,9 +13,10 @@ from msgspec import Struct
 from dragoman.core import not_found
 from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.handoff_diagnosis import diagnose_handoff
-from dragoman.engine.queries.handoffs import find_handoff, hidden_teamspaces
-from dragoman.engine.queries.mail import find_thread, last_in_thread, mail_visible_to
+from dragoman.engine.queries.handoffs import find_handoff
+from dragoman.engine.queries.mail import find_thread, last_in_thread
 from dragoman.engine.queries.tasks import TaskFilter, page_of_tasks
+from dragoman.engine.queries.visibility import visible_to
 from dragoman.engine.schemas.handoffs import handoff_detail
 from dragoman.surfaces.mcp.context import HubContext
 from dragoman.surfaces.mcp.tools import full_letter, read_last_entries, task_brief
@@ -112,7 +113,7 @@ def _read_thread(context: HubContext, parameters: UriParameters) -> Any:
     thread = find_thread(parameters["thread"], store)
     if isinstance(thread, Refusal):
         raise Refused(thread)
-    shown = mail_visible_to(context.actor, context.settings.teamspaces, store)
+    shown = visible_to(context.reader, store)
     page = last_in_thread(store, thread, _LIST_LIMIT, matches=shown)
     letters = [full_letter(one) for one in page.letters]
     if not letters:
@@ -122,8 +123,7 @@ def _read_thread(context: HubContext, parameters: UriParameters) -> Any:
 
 def _read_handoff(context: HubContext, parameters: UriParameters) -> Any:
     store = context.hub.store
-    closed = hidden_teamspaces(context.settings.teamspaces, context.actor)
-    handoff = find_handoff(store, parameters["handoff"], context.actor.name, closed)
+    handoff = find_handoff(store, parameters["handoff"], context.reader)
     if isinstance(handoff, Refusal):
         raise Refused(handoff)
     diagnosis = diagnose_handoff(store, handoff, context.now, context.settings.teamspaces)

@@ -9,19 +9,30 @@ from mcp import types
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
+from dragoman.core.agent import AgentRecord
+from dragoman.core.base import Role
 from dragoman.core.errors import DragomanError
 from dragoman.engine.auth import Principal
 from dragoman.engine.queries.agents import find_agent
 from dragoman.surfaces.mcp import resources
 from dragoman.surfaces.mcp.context import ContextProvider, HubContext
-from dragoman.surfaces.mcp.tool import Tool, ToolCall, ToolError, ToolResult
-from dragoman.surfaces.mcp.tools import ToolsByName, visible_tools
+from dragoman.surfaces.mcp.tasks import (
+    EXTENSION,
+    CallTask,
+    CallTasks,
+    TaskParams,
+    check_task_request,
+    declares_tasks,
+    wait_for_outcome,
+)
+from dragoman.surfaces.mcp.tool import Pending, Tool, ToolCall, ToolError, ToolResult
+from dragoman.surfaces.mcp.tools import ToolsByName, callable_tools, listed_tools
 
 NAME = "dragoman"
 INSTRUCTIONS = (
     "A hub where agents share work. Loop: `claim` a task, do what its body says, `update` as you "
-    "go (or `heartbeat` before `expiresAt`), then `complete`. If you need a person, `ask`. After "
-    "`lease_lost` stop at once. After a restart, look into `inbox` before you claim."
+    "go, then `complete`. If you need a person, `ask`. Work that you find is a task to `create`. "
+    "After `lease_lost` stop at once. After a restart, look into `inbox` before you claim."
 )
 
 McpContext = ServerRequestContext[Any, Any]
@@ -41,17 +52,23 @@ def build_server(
 ) -> Server[Any]:
     """Build a server of these tools."""
     handlers = _Handlers(provider, tools, find_principal)
-    return Server(
+    server: Server[Any] = Server(
         NAME,
         version=version,
         instructions=INSTRUCTIONS,
         get_tool_input_schema=handlers.schema,
         on_list_tools=handlers.list_tools,
-        on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
     )
+    # The constructor's type knows no tasks as results.
+    server.add_request_handler("tools/call", types.CallToolRequestParams, handlers.call_tool)
+    server.add_request_handler("tasks/get", TaskParams, handlers.get_task)
+    server.add_request_handler("tasks/update", TaskParams, handlers.update_task)
+    server.add_request_handler("tasks/cancel", TaskParams, handlers.cancel_task)
+    server.extensions[EXTENSION] = {}
+    return server
 
 
 class _Handlers:
@@ -66,6 +83,7 @@ class _Handlers:
         self._provider = provider
         self._tools = tools
         self._find_principal = find_principal
+        self._tasks = CallTasks()
 
     def schema(self, name: str) -> Mapping[str, Any] | None:
         """Return the schema of a tool's arguments."""
@@ -75,26 +93,57 @@ class _Handlers:
     async def list_tools(
         self, context: McpContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        """List the tools that the caller sees."""
+        """List the tools that the caller is shown."""
         del params
-        visible = await self._visible_tools(context)
-        return types.ListToolsResult(tools=[_describe_tool(tool) for tool in visible.values()])
+        listed = await self._select_tools(context, listed_tools)
+        return types.ListToolsResult(tools=[*map(_describe_tool, listed.values())])
 
     async def call_tool(
         self, context: McpContext, params: types.CallToolRequestParams
-    ) -> SdkResult:
-        """Run a tool that the caller sees."""
-        visible = await self._visible_tools(context)
-        tool = visible.get(params.name)
+    ) -> SdkResult | dict[str, Any]:
+        """Run a tool that the caller may call, listed or not; a call that waits may be a task."""
+        tools = await self._select_tools(context, callable_tools)
+        tool = tools.get(params.name)
         if tool is None:
-            known = ", ".join(visible)
+            known = ", ".join(tools)
             raise MCPError(
                 types.INVALID_PARAMS, f"there is no tool {params.name[:64]!a} here; known: {known}"
             )
-        run_in_context = partial(self._provider.run, self._find_principal(context))
-        return _to_call_result(
-            await tool.run(ToolCall(params.arguments or {}, run_in_context, context))
-        )
+        call = self._make_call(context, params.arguments or {})
+        outcome = await tool.run(call)
+        if isinstance(outcome, Pending):
+            if declares_tasks(context):
+                owner, now = self._find_principal(context), await self._read_time(context)
+                task = self._tasks.create(owner, call, outcome, now)
+                if task is not None:
+                    return task.show() | {"resultType": "task"}
+            outcome = await wait_for_outcome(outcome, call)
+        return _to_call_result(outcome)
+
+    async def get_task(self, context: McpContext, params: TaskParams) -> dict[str, Any]:
+        """Look for the outcome of a call that waits; return its task."""
+        task, now = await self._find_task(context, params)
+        call = self._make_call(context, task.arguments)
+
+        async def look() -> SdkResult | Pending:
+            found = await task.retry(call)
+            if isinstance(found, Pending):
+                return _to_call_result(found.outcome) if task.is_over(now) else found
+            return _to_call_result(found)
+
+        await task.look(look, now)
+        return task.show()
+
+    async def update_task(self, context: McpContext, params: TaskParams) -> types.EmptyResult:
+        """Acknowledge input for a task; it is ignored, because no task asks for any."""
+        await self._find_task(context, params)
+        return types.EmptyResult()
+
+    async def cancel_task(self, context: McpContext, params: TaskParams) -> types.EmptyResult:
+        """End the wait of a call."""
+        task, now = await self._find_task(context, params)
+        task.cancel(now)
+        return types.EmptyResult()
 
     async def list_resources(
         self, context: McpContext, params: types.PaginatedRequestParams | None
@@ -119,12 +168,30 @@ class _Handlers:
             context, lambda hub_context: resources.read_resource(hub_context, uri)
         )
 
-    async def _visible_tools(self, context: McpContext) -> ToolsByName:
-        def find_visible(context: HubContext) -> ToolsByName:
-            known = find_agent(context.hub.store, context.actor.name)
-            return visible_tools(self._tools, context.actor.role, known)
+    def _make_call(self, context: McpContext, arguments: Mapping[str, Any]) -> ToolCall:
+        return ToolCall(
+            arguments, partial(self._provider.run, self._find_principal(context)), context
+        )
 
-        return await self._read_in_context(context, find_visible)
+    async def _find_task(self, context: McpContext, params: TaskParams) -> tuple[CallTask, int]:
+        """Find the task that a request names; return it and the hub's time."""
+        check_task_request(context, params.task_id)
+        now = await self._read_time(context)
+        return self._tasks.find(self._find_principal(context), params.task_id, now), now
+
+    async def _read_time(self, context: McpContext) -> int:
+        return await self._read_in_context(context, lambda hub_context: hub_context.now)
+
+    async def _select_tools(
+        self,
+        context: McpContext,
+        select: Callable[[ToolsByName, Role, AgentRecord | None], ToolsByName],
+    ) -> ToolsByName:
+        def select_for_caller(context: HubContext) -> ToolsByName:
+            known = find_agent(context.hub.store, context.actor.name)
+            return select(self._tools, context.actor.role, known)
+
+        return await self._read_in_context(context, select_for_caller)
 
     async def _read_in_context(self, context: McpContext, work: Callable[[HubContext], T]) -> T:
         """Run a function that is not a tool: its errors are errors of the protocol."""

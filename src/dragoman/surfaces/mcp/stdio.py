@@ -7,7 +7,7 @@ loop. The SDK would take of two equal keys the last, and leave a line that is no
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, suppress
 from threading import Lock, Semaphore, Thread
 from typing import Any, BinaryIO, Final, Protocol, Self, TypeVar, cast
@@ -17,8 +17,10 @@ from mcp import types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
+from dragoman.core.errors import DragomanError
 from dragoman.engine.auth import Principal
 from dragoman.surfaces.mcp.context import HubContext
+from dragoman.surfaces.mcp.leases import HeldLeases, renew_regularly
 from dragoman.system.safe_fs import write_all
 from dragoman.text.strict_json import (
     StrictJsonError,
@@ -61,6 +63,17 @@ class DirectoryContextProvider:
         assert principal is None, "a process has no principal"
         async with self._lock:
             return await asyncio.to_thread(self._run, work, reads=reads)
+
+    async def keep_leases(self, leases: HeldLeases, ttl_ms: int) -> None:
+        """Renew the leases of the client until cancelled: while the process lives."""
+
+        async def renew() -> None:
+            with suppress(DragomanError):  # it is tried again, or told with the next answer
+                await self.run(
+                    None, lambda context: leases.renew(context.hub, context.actor), reads=False
+                )
+
+        await renew_regularly(leases, renew, ttl_ms)
 
     def _run(self, work: Callable[[HubContext], T], *, reads: bool) -> T:
         with self._open_context(reads=reads) as context:
@@ -178,8 +191,8 @@ def _claim(descriptor: int, diversion: int) -> int:
     return claimed
 
 
-async def serve(server: Server) -> None:
-    """Serve until standard input ends, or a signal comes."""
+async def serve(server: Server, keep_leases: Coroutine[Any, Any, None]) -> None:
+    """Serve until standard input ends, or a signal comes; `keep_leases` runs meanwhile."""
     # A thread that reads standard input cannot be woken, so Ctrl-C ends the process as SIGTERM
     # does; what was answered is committed.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -187,8 +200,11 @@ async def serve(server: Server) -> None:
         source = os.fdopen(_claim(0, nothing.fileno()), "rb")
     output = _Output(_claim(1, 2))
     lines = cast(Any, _Input(source, output))
+    keeper = asyncio.create_task(keep_leases)
     try:
         async with stdio_server(lines, cast(Any, output)) as (received, sent):
             await server.run(received, sent, server.create_initialization_options())
     except* BrokenPipeError:
         pass  # the client reads no more answers
+    finally:
+        keeper.cancel()

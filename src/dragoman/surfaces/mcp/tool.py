@@ -13,6 +13,9 @@ from dragoman.text.strict_json import MAX_SAFE_INTEGER
 
 _MAX_PATTERN = 60
 
+_MIN_LARGE_LIMIT = 300
+"""A limit of a text or a list from which on a model need not know it: it is refused by name."""
+
 Schema = dict[str, Any]
 
 
@@ -54,6 +57,17 @@ class ToolCall(Struct, frozen=True):
     """The request as the SDK has it."""
 
 
+class Pending(Struct, frozen=True):
+    """The state of a call that waits, as long as nothing has come."""
+
+    outcome: ToolResult | ToolError
+    """The outcome if it is not waited for any longer."""
+    seconds: float
+    """The time to wait, from the call on."""
+    retry: Callable[[ToolCall], Awaitable[Any]]
+    """Looks again: returns a ToolResult or ToolError, or a Pending if nothing has come."""
+
+
 class Tool(Struct, frozen=True):
     """One tool."""
 
@@ -62,20 +76,23 @@ class Tool(Struct, frozen=True):
     """Tells an agent when to use it."""
     schema: Schema
     run: Callable[[ToolCall], Awaitable[Any]]
-    """Returns a ToolResult or ToolError, or a result of the SDK's own."""
+    """Returns a ToolResult or ToolError, a Pending, or a result of the SDK's own."""
     group: str
     """The group of the tool: `core`, or a dialect's name. Profiles choose by it."""
     is_read_only: bool = False
     """True if it changes nothing."""
+    is_listed: bool = True
+    """False: called by its name alone, because every model reads the whole list at its start."""
 
 
 def make_tool(
     name: str,
     description: str,
-    shape: type[Arguments],
+    shape: type[Struct],
     work: Callable[[HubContext, Any], Mapping[str, Any]],
     *,
     reads: bool = False,
+    is_listed: bool = True,
 ) -> Tool:
     """Make a tool of the hub: `work` runs with the context and arguments of that shape."""
 
@@ -88,7 +105,7 @@ def make_tool(
             return ToolError("invalid_field", f"{name}: {shape_error}", path=shape_error.path)
         return await run_handler(call, lambda context: work(context, arguments), reads=reads)
 
-    return Tool(name, description, argument_schema(shape), run, "core", reads)
+    return Tool(name, description, argument_schema(shape), run, "core", reads, is_listed)
 
 
 async def run_handler(
@@ -98,7 +115,8 @@ async def run_handler(
 
     def with_warnings(context: HubContext) -> Mapping[str, Any]:
         data = work(context)
-        return {**data, "warnings": context.warnings} if context.warnings else data
+        warnings = context.take_warnings()
+        return {**data, "warnings": warnings} if warnings else data
 
     try:
         return ToolResult(await call.run(with_warnings, reads=reads))
@@ -125,13 +143,17 @@ def argument_schema(shape: Any) -> Schema:
     schema = defined.pop(str(root["$ref"]).rpartition("/")[2])
     # The tool has a description of its own.
     schema.pop("description", None)
+    required = schema.get("required", ())
+    if "properties" in schema:
+        fields = cast(Schema, schema["properties"])
+        schema["properties"] = {name: fields[name] for name in (*required, *fields)}
     return schema | {"$defs": defined} if defined else schema
 
 
 def _compact_schema(value: Any) -> Any:
     """Drop keywords that are useless to a model: every byte is read at each start."""
     if isinstance(value, dict):
-        parts = cast(dict[str, Any], value)
+        parts = _without_null(cast(dict[str, Any], value))
         return {
             key: _compact_schema(part) for key, part in parts.items() if not _is_noise(key, part)
         }
@@ -140,11 +162,22 @@ def _compact_schema(value: Any) -> Any:
     return value
 
 
+def _without_null(schema: Schema) -> Schema:
+    """Drop the null of a field that is null where it is left out: to leave it out is simpler."""
+    kinds = schema.get("anyOf", ())
+    if len(kinds) != 2 or schema.get("default", ...) is not None or {"type": "null"} not in kinds:
+        return schema
+    (kind,) = (one for one in kinds if one != {"type": "null"})
+    rest = {key: part for key, part in schema.items() if key not in ("anyOf", "default")}
+    return {**kind, **rest}
+
+
 def _is_noise(key: str, part: Any) -> bool:
     """Return whether a keyword tells a model nothing.
 
     Such are names of classes, mappings that repeat `anyOf`, patterns that no model can follow,
-    empty defaults, empty lists of required fields, and the largest number of all.
+    empty defaults, empty lists of required fields, large limits, the largest number of all, and
+    that there are no other fields: those are refused by name.
     """
     if key == "discriminator":
         return isinstance(part, dict) and "mapping" in part
@@ -154,4 +187,8 @@ def _is_noise(key: str, part: Any) -> bool:
         return not part and not isinstance(part, dict)
     if key == "maximum":
         return part == MAX_SAFE_INTEGER
+    if key == "additionalProperties":
+        return part is False
+    if key in ("maxLength", "maxItems"):
+        return isinstance(part, int) and part >= _MIN_LARGE_LIMIT
     return (key == "title" and isinstance(part, str)) or (key == "required" and not part)

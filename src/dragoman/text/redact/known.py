@@ -228,7 +228,6 @@ def _spellings(value: bytes) -> Iterator[tuple[bytes, bool]]:
 
 
 def _unescaped_forms(value: bytes) -> Iterator[bytes]:
-    """The value, and its unescaped forms."""
     yield value
     for _ in range(_NESTED):
         value = unescape(value)

@@ -188,7 +188,6 @@ def _decode_match(found: re.Match[bytes]) -> bytes:
 
 @lru_cache(_REMEMBERED)
 def _decode_escape(escape: bytes) -> bytes:
-    """Decode one escape."""
     if escape[0] == ord("%"):
         return bytes.fromhex(escape[-2:].decode())
     if escape[0] == ord("&"):

@@ -140,7 +140,6 @@ _CLOSED_END: Final = LinearRegex(_CLOSED + rb"[\r\n]*\z", captures=False)
 
 
 def find_private_keys(data: bytes) -> Iterator[tuple[int, int, str]]:
-    """Find private keys."""
     at, last = 0, max(data.rfind(begin) for begin in _BEGINS)
     while at <= last and (found := _BLOCK.search(data, at)) is not None:
         start, at = found.span()

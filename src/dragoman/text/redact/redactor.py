@@ -61,10 +61,16 @@ class Redactor:
         self, known: Sequence[Secret] = (), key: bytes = b"", *, known_only: bool = False
     ) -> None:
         """`key` is the key of the digests; `known_only` turns the rules off."""
-        self._finder = Finder(known, key, known_only=known_only)
-        self._known = known
+        self._known: Sequence[Secret] = ()
         self._key = key
         self._known_only = known_only
+        self.learn(*known)
+
+    def learn(self, *secrets: Secret) -> None:
+        """Mask these values, too, for everybody who has this redactor."""
+        known = (*self._known, *(one for one in secrets if one not in self._known))
+        self._finder = Finder(known, self._key, known_only=self._known_only)
+        self._known = known
         self._redact_key_cached = lru_cache(_REMEMBERED)(self.text)
         self._redact_cached = lru_cache(_CACHED_TEXTS)(self.text)
 

@@ -88,7 +88,10 @@ CREATE TABLE leases (
   ttl_ms         bigint NOT NULL,
   heartbeats     bigint NOT NULL,
   last_heartbeat bigint NOT NULL,
-  expires_at     bigint NOT NULL
+  expires_at     bigint NOT NULL,
+  started_at     bigint NOT NULL,
+  progress_at    bigint NOT NULL,
+  quiet_level    bigint NOT NULL
 );
 
 CREATE INDEX leases_expiry ON leases (expires_at, stream);
@@ -98,7 +101,8 @@ CREATE INDEX leases_session ON leases (session, stream) WHERE session <> '';
 CREATE VIEW stream_rows AS
 SELECT s.number, s.name, s.version, s.hash, s.fold_version, s.state,
        s.status, s.queue, s.rank, s.since, s.due, s.owner, s.deadline,
-       l.holder, l.fence, l.ttl_ms, l.last_heartbeat, l.expires_at, l.session, l.heartbeats
+       l.holder, l.fence, l.ttl_ms, l.last_heartbeat, l.expires_at, l.session, l.heartbeats,
+       l.started_at, l.progress_at, l.quiet_level
 FROM streams s LEFT JOIN leases l ON l.stream = s.number;
 
 -- Aliases of tasks, and the ids of requests as names of their intents.
@@ -261,7 +265,7 @@ SELECT substr(s.name, 6) AS id, s.state ->> 'aof_id' AS aof_id, s.state ->> 'tit
        s.status, s.owner AS assignee, coalesce((s.state ->> 'attempts')::bigint, 0) AS attempts,
        (s.state ->> 'created_at')::bigint AS created_at,
        (s.state ->> 'updated_at')::bigint AS updated_at,
-       coalesce(s.state ->> 'head_hash', '') AS head_hash
+       nullif(s.state ->> 'head_hash', '') AS head_hash
 FROM (SELECT name, status, owner,
              replace(convert_from(state, 'UTF8'), '\u0000', '\ufffd')::json AS state
       FROM streams WHERE name >= 'task:' AND name < 'task;') AS s;

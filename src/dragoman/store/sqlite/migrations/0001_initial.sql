@@ -68,7 +68,10 @@ CREATE TABLE leases (
   ttl_ms         INTEGER NOT NULL,
   heartbeats     INTEGER NOT NULL,
   last_heartbeat INTEGER NOT NULL,
-  expires_at     INTEGER NOT NULL
+  expires_at     INTEGER NOT NULL,
+  started_at     INTEGER NOT NULL,
+  progress_at    INTEGER NOT NULL,
+  quiet_level    INTEGER NOT NULL
 ) STRICT;
 
 CREATE INDEX leases_expiry ON leases (expires_at);
@@ -78,7 +81,8 @@ CREATE INDEX leases_session ON leases (session) WHERE session <> '';
 CREATE VIEW stream_rows AS
 SELECT s.number, s.name, s.version, s.hash, s.fold_version, s.state,
        s.status, s.queue, s.rank, s.since, s.due, s.owner, s.deadline,
-       l.holder, l.fence, l.ttl_ms, l.last_heartbeat, l.expires_at, l.session, l.heartbeats
+       l.holder, l.fence, l.ttl_ms, l.last_heartbeat, l.expires_at, l.session, l.heartbeats,
+       l.started_at, l.progress_at, l.quiet_level
 FROM streams s LEFT JOIN leases l ON l.stream = s.number;
 
 -- Aliases of tasks, and the ids of requests as names of their intents.
@@ -228,6 +232,6 @@ CREATE VIEW tasks AS
 SELECT substr(name, 6) AS id, state ->> '$.aof_id' AS aof_id, state ->> '$.title' AS title, status,
        owner AS assignee, coalesce(state ->> '$.attempts', 0) AS attempts,
        state ->> '$.created_at' AS created_at, state ->> '$.updated_at' AS updated_at,
-       coalesce(state ->> '$.head_hash', '') AS head_hash
+       nullif(state ->> '$.head_hash', '') AS head_hash
 FROM (SELECT name, status, owner, CAST(state AS TEXT) AS state FROM streams
       WHERE name >= 'task:' AND name < 'task;');

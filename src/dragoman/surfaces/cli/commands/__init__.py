@@ -30,13 +30,21 @@ TOP_LEVEL: ModuleCommands = {
     "init": ("init",),
     "demo": ("demo",),
     "up": ("up",),
+    "open": ("open",),
+    "reload": ("reload",),
+    "status": ("status",),
     "mcp": ("mcp",),
+    "connect": ("connect",),
+    "hook": ("hook",),
     "send": ("send", "call", "session-end"),
     "intent": ("delegate", "why"),
     "lint": ("lint", "schema"),
+    "translation": ("translate",),
     "tick": ("tick",),
     "events": ("events",),
     "watch": ("watch",),
+    "task_folders": ("logs",),
+    "story": ("story",),
     "redact": ("redact",),
     "rewind": ("rewind",),
     "verify": ("verify",),
@@ -57,17 +65,30 @@ GROUPS: Mapping[str, CommandGroup] = {
     "task": CommandGroup(
         "Make, take, move and read tasks.",
         {
-            "task": (
-                "create",
-                "move",
-                "link",
-                "list",
-                "show",
-                "log",
-                "claim",
-                "heartbeat",
+            "task": ("create", "claim", "heartbeat"),
+            "task_actions": (
+                "complete",
+                "fail",
+                "block",
                 "release",
+                "limit",
+                "update",
+                "ask",
+                "answer",
+                "approve",
+                "send-back",
+                "retry",
+                "reopen",
+                "move",
+                "assign",
+                "edit",
+                "link",
+                "withdraw",
             ),
+            "task_branch": ("diff", "merge"),
+            "task_read": ("list", "search", "show", "log"),
+            "task_tree": ("tree",),
+            "task_folders": ("path",),
         },
     ),
     "agent": CommandGroup(
@@ -106,8 +127,6 @@ GROUPS: Mapping[str, CommandGroup] = {
                 "deny",
                 "list",
                 "show",
-                "timeline",
-                "verify",
                 "diagnose",
             ),
         },
@@ -115,7 +134,7 @@ GROUPS: Mapping[str, CommandGroup] = {
     "wave": CommandGroup(
         "Run beads together, and see how far they are.",
         {
-            "wave": ("start", "status", "watch", "list"),
+            "wave": ("start", "status", "list"),
         },
     ),
     "reserve": CommandGroup(
@@ -139,9 +158,29 @@ GROUPS: Mapping[str, CommandGroup] = {
 }
 
 
-RUN_IN_HUB = frozenset(("agent", "handoff", "intent", "mail", "reserve", "send", "task", "wave"))
+RUN_IN_HUB = frozenset(
+    (
+        "agent",
+        "handoff",
+        "hook",
+        "intent",
+        "mail",
+        "reserve",
+        "send",
+        "status",
+        "task",
+        "task_actions",
+        "task_branch",
+        "task_read",
+        "task_tree",
+        "wave",
+    )
+)
 """Modules whose commands a running hub runs for its callers, because it has loaded all that they
 need. The others work on files, follow the ledger, or are needed when there is no hub."""
+
+RUN_FROM_ELSEWHERE = RUN_IN_HUB | {"events", "reload", "story", "watch"}
+"""Modules whose commands a hub runs for the bearer of a token, wherever that is."""
 
 
 # --- loading ----------------------------------------------------------------------------------
@@ -183,7 +222,12 @@ def _command_factories(modules: ModuleCommands) -> dict[str, CommandFactory]:
 def _build_command(module: str, name: str) -> Any:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     command = load_commands(module)[name]
-    register_command(app, command, runs_in_hub=module in RUN_IN_HUB)
+    register_command(
+        app,
+        command,
+        runs_in_hub=module in RUN_IN_HUB,
+        runs_from_elsewhere=module in RUN_FROM_ELSEWHERE,
+    )
     return get_command(app)
 
 

@@ -1,14 +1,12 @@
 """`dragoman agent`: register agents and people, their tokens, keys and capabilities."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 from msgspec import Struct
 
-from dragoman.core import not_found
 from dragoman.core.agent import (
     DEFAULT_PAUSE_REASON,
     AgentRecord,
@@ -22,17 +20,25 @@ from dragoman.core.agent import (
     Trust,
 )
 from dragoman.core.base import Command
-from dragoman.core.errors import Refused, StoreUnavailable
+from dragoman.core.errors import Refusal, Refused, StoreUnavailable
 from dragoman.core.limits import TOKEN_LIFETIME_RANGE_MS
 from dragoman.core.timestamps import parse_duration, to_rfc3339
-from dragoman.engine.queries.agents import find_agent, find_reputation, list_agents
+from dragoman.engine.queries.agents import find_agent, find_reputation
+from dragoman.engine.queries.status import AgentStatus, find_anybody, list_everybody
 from dragoman.engine.schemas.agents import AgentActivity, agent_resource
+from dragoman.engine.sentences import fill
 from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option
 from dragoman.surfaces.cli.commands.intent import parse_price
-from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
+from dragoman.surfaces.cli.context import (
+    CommandContext,
+    CommandResult,
+    raise_usage_error,
+    read_source,
+)
 from dragoman.surfaces.cli.data_directory import DataDirectory, ReadOnlyDirectory
 from dragoman.surfaces.cli.generated import print_rows
-from dragoman.surfaces.cli.render import Screen, fill, pluralize
+from dragoman.surfaces.cli.render import Screen, pluralize
+from dragoman.surfaces.cli.suggestions import suggesting_agent
 
 if TYPE_CHECKING:
     from dragoman.core.agent import Reputation
@@ -98,7 +104,7 @@ def add(
         bool, option("--no-token", "", "Only register it, without a token.")
     ] = False,
     key: Annotated[
-        Path | None,
+        str | None,
         option(
             "--key",
             "FILE",
@@ -235,7 +241,8 @@ def token(
     """
     with context.open_for_writing() as directory:
         issued = _new_token(directory, name, expires)
-        directory.hub.submit(context.actor(directory, context.acting_agent()), issued.command)
+        with suggesting_agent(directory.hub.store, name):
+            directory.hub.submit(context.actor(directory, context.acting_agent()), issued.command)
     return CommandResult({"agent": name} | issued.data, issued.print_to)
 
 
@@ -268,7 +275,8 @@ def revoke(
         if not token_id:
             # Revoking all tokens means that nothing may speak for the agent, so its key ends too.
             commands.append(SetAgentKey(name, ""))
-        directory.hub.submit(context.actor(directory, context.acting_agent()), *commands)
+        with suggesting_agent(directory.hub.store, name):
+            directory.hub.submit(context.actor(directory, context.acting_agent()), *commands)
     what = f"token {token_id} is" if token_id else "all tokens are"
     key_ended = not token_id and existing is not None and bool(existing.key)
 
@@ -305,10 +313,13 @@ def _new_token(directory: DataDirectory, name: str, expires: int | None) -> _Iss
     return _IssuedToken(IssueToken(name, new.id, new.digest, expires_at), data)
 
 
-def _read_key(path: Path) -> str:
-    from dragoman.system.keys import read_public_key
+_MAX_KEY_BYTES = 65_536
 
-    return read_public_key(path)
+
+def _read_key(file: str) -> str:
+    from dragoman.system.keys import parse_public_key
+
+    return parse_public_key(read_source(file, _MAX_KEY_BYTES), file)
 
 
 # --- work of agents, from the running hub -----------------------------------------------------
@@ -381,11 +392,15 @@ _TOKEN_STYLES = {"good": "green", "expired": "yellow", "revoked": "red"}
 
 _AGENT_COLUMNS = {
     "NAME": "{name}",
-    "ROLE": "{role}",
+    "ROLE": "{role}|{!registered}, not registered",
     "SPEAKS": "{speaks}",
     "TOKENS": "{?good}{good}|{!good}none good",
+    "HOLDS": "{held}",
     "PAUSED": "{?paused}{!paused.until}yes|until {paused.until}",
 }
+
+_MAX_HELD = 3
+"""Tasks of one agent that a row of the table names."""
 
 _TOKEN_COLUMNS = {
     "TOKEN": "{id}",
@@ -394,8 +409,19 @@ _TOKEN_COLUMNS = {
     "EXPIRES": "{expiresAt}",
 }
 
+_SESSION_COLUMNS = {
+    "SESSION": "{session}",
+    "IS": "{state}",
+    "SINCE": "{since}",
+    "QUESTION": "{text}",
+}
+
+_SESSION_STYLES = {"waiting": "bold magenta"}
+
 _AGENT_LINES = (
-    "{name} is {role}, known since {registeredAt}",
+    "{?registered}{name} is {role}, known since {registeredAt}",
+    "{!registered}{name} is {role}, and not registered: `dragoman agent add {name}` does that",
+    "holds {held}",
     "paused since {paused.since}| until {paused.until}|: {paused.reason}",
     "{now}",
     "{usage}",
@@ -416,7 +442,10 @@ def list_registered(
     after: Annotated[str, option("--after", "NAME", "Begin after this name.")] = "",
     limit: LimitOption = 100,
 ) -> CommandResult:
-    """List agents and people by name.
+    """List agents and people by name, and the tasks that each holds.
+
+    Everybody is there who is registered or has spoken; who has only spoken is marked as not
+    registered.
 
     While a hub runs here, also what each agent that it starts does now, or why it takes no work:
     with --json as `activity`, which is null for all others and when no hub runs or answers.
@@ -428,18 +457,18 @@ def list_registered(
     """
     with context.open_readonly() as directory:
         now = directory.clock.now()
-        records = list_agents(directory.store, after, limit + 1)
-    next_name = records[limit - 1].name if len(records) > limit else None
+        everybody = list_everybody(directory.store, now)
+    found = [agent for agent in everybody if agent.name > after]
+    next_name = found[limit - 1].name if len(found) > limit else None
     query = urlencode({"limit": limit} | ({"after": after} if after else {}))
     page = _query_hub(context, directory, f"/v1/agents?{query}", _AgentPageReply)
     activities = {one.name: one.activity for one in page.agents} if page else {}
-    agents = [
-        _agent_to_dict(record, now, activities.get(record.name)) for record in records[:limit]
-    ]
+    agents = [_agent_to_dict(agent, now, activities.get(agent.name)) for agent in found[:limit]]
     rows = [
         agent
         | {
             "good": sum(token["state"] == "good" for token in agent["tokens"]),
+            "held": _describe_held(agent["holds"]),
             "now": describe_work(activities.get(agent["name"])),
         }
         for agent in agents
@@ -471,13 +500,14 @@ def show(context: CommandContext, name: AgentArgument) -> CommandResult:
     """
     with context.open_readonly() as directory:
         now = directory.clock.now()
-        record = find_agent(directory.store, name)
+        with suggesting_agent(directory.store, name):
+            agent = find_anybody(directory.store, now, name)
+            if isinstance(agent, Refusal):
+                raise Refused(agent)
         reputation = find_reputation(directory.store, name)
-    if record is None:
-        raise Refused(not_found.agent(name))
     reply = _query_hub(context, directory, f"/v1/agents/{quote(name, safe='')}", _AgentReply)
     activity = None if reply is None else reply.activity
-    data = _agent_to_dict(record, now, activity)
+    data = _agent_to_dict(agent, now, activity)
     if reputation is not None and reputation.descriptor is not None:
         data["offer"] = {
             **msgspec.to_builtins(msgspec.structs.asdict(reputation.descriptor)),
@@ -485,7 +515,10 @@ def show(context: CommandContext, name: AgentArgument) -> CommandResult:
             "failures": reputation.failures,
             "open": reputation.open,
         }
+    is_running = activity is not None and set(activity.running) == set(agent.holds)
     shown = data | {
+        # What the hub has started for it is told as its work.
+        "held": "" if is_running else ", ".join(agent.holds),
         "now": describe_work(activity),
         "usage": "" if activity is None else _format_usage(activity),
         "results": reputation.successes + reputation.failures if reputation else 0,
@@ -497,16 +530,24 @@ def show(context: CommandContext, name: AgentArgument) -> CommandResult:
             print_rows(screen, _TOKEN_COLUMNS, data["tokens"], _TOKEN_STYLES)
         else:
             screen.line("it has no valid token")
+        if data["sessions"]:
+            print_rows(screen, _SESSION_COLUMNS, data["sessions"], _SESSION_STYLES)
         _print_hub_hint(screen, context, directory, name)
         _print_lines(screen, _OFFER_LINES, shown)
 
     return CommandResult(data, print_all)
 
 
-def _agent_to_dict(record: AgentRecord, now: int, activity: AgentActivity | None) -> dict[str, Any]:
+def _agent_to_dict(agent: AgentStatus, now: int, activity: AgentActivity | None) -> dict[str, Any]:
     """JSON object of one agent."""
-    agent: dict[str, Any] = msgspec.to_builtins(agent_resource(record, now))
-    return agent | {"activity": msgspec.to_builtins(activity)}
+    shown: dict[str, Any] = msgspec.to_builtins(agent_resource(agent, now))
+    return shown | {"activity": msgspec.to_builtins(activity)}
+
+
+def _describe_held(tasks: list[str]) -> str:
+    """Name the tasks that an agent holds; of many the first ones."""
+    more = f" and {len(tasks) - _MAX_HELD} more" if tasks[_MAX_HELD:] else ""
+    return ", ".join(tasks[:_MAX_HELD]) + more
 
 
 def _print_lines(screen: Screen, templates: tuple[str, ...], values: Mapping[str, Any]) -> None:
@@ -533,7 +574,7 @@ def pause(
     Example:
       dragoman agent pause swe-backend --reason "the build is broken"
     """
-    with context.open_for_writing() as directory:
+    with context.open_for_writing() as directory, suggesting_agent(directory.hub.store, name):
         directory.hub.submit(
             context.actor(directory, context.acting_agent()), PauseAgent(name, reason)
         )
@@ -547,8 +588,9 @@ def resume(context: CommandContext, name: AgentArgument) -> CommandResult:
     Example:
       dragoman agent resume swe-backend
     """
-    with context.open_for_writing() as directory:
-        directory.hub.submit(context.actor(directory, context.acting_agent()), ResumeAgent(name))
+    with context.open_for_writing() as directory, suggesting_agent(directory.hub.store, name):
+        actor = context.actor(directory, context.acting_agent())
+        directory.hub.submit(actor, ResumeAgent(name))
     return _pause_result(name, "not paused", "")
 
 

@@ -105,7 +105,7 @@ def import_(
     manifest = context.wiring.restore_archive(
         "export", archive, context.data, context.shared.store, context.err.progress
     )
-    with context.open_for_writing():
+    with context.open_for_writing(founds=True):
         pass  # opening the directory makes its keys, signs the ledger and writes the files
     data = {
         "data": str(context.data),

@@ -20,7 +20,7 @@ from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
 from dragoman.engine.request import Rejected, Reply
 from dragoman.surfaces.cli.command import CliCommand, option
-from dragoman.surfaces.cli.commands.task import load_task
+from dragoman.surfaces.cli.commands.task_read import load_task
 from dragoman.surfaces.cli.commands.verify import no_progress_bars, summarize_counts, verify_all
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.data_directory import DataDirectory
@@ -36,8 +36,8 @@ _INTRODUCTION = (
 )
 
 _NEXT_COMMANDS = (
-    'dragoman task create "My first task" --ready   make one, in ./.dragoman',
-    "dragoman task claim --agent ada                take it, as an agent would",
+    "dragoman init                                  make a data directory here",
+    'dragoman task create "My first task" --ready   make a task in it',
     "dragoman events --follow                       watch what happens",
 )
 

@@ -77,15 +77,6 @@ class Installation:
         self.failed_checks: set[str] = set()
         """Names of the checks so far with a bad result."""
 
-    @property
-    def is_writable(self) -> bool:
-        """Tell whether the check of the directory found it writable."""
-        return "directory" not in self.failed_checks
-
-    def when_writable(self, advice: str) -> str:
-        """Advice that writes to the directory, deferred until it is writable."""
-        return advice if self.is_writable else f"once the directory can be written, {advice}"
-
     @cached_property
     def running_hub(self) -> "HubConfig | None":
         """Store and settings that the running hub reports; None: none runs, or it does not say."""
@@ -315,7 +306,7 @@ def _missing_keys_advice(installation: Installation) -> str:
 
 
 def _store_has_entries(installation: Installation) -> bool:
-    from dragoman.store.postgres.staged_restore import schema_version_at
+    from dragoman.store.postgres.migrate import schema_version_at
 
     file = installation.database_file
     if file is None:
@@ -343,8 +334,7 @@ def check_hub(installation: Installation) -> CheckResult | None:
         return None
     running = find_lock_holder(installation.data)
     if running is None:
-        hint = ": run `dragoman tick` from time to time"
-        return ok("no hub is running" + (hint if installation.is_writable else ""))
+        return ok("no hub is running: run `dragoman tick` from time to time")
     find_hub(installation.data)  # raises where commands cannot call the hub
     return ok(
         f"{running.program} is the hub (process {running.pid} on {running.host}, since "
@@ -357,9 +347,7 @@ def _nearest_existing(path: Path) -> Path:
     return path if path.exists() else _nearest_existing(path.parent)
 
 
-# --- store, ledger, clock, leases, files, notices ---------------------------------------------
-
-_READING_STILL_WORKS = "; reading it and `dragoman backup` to another place work meanwhile"
+# --- store, ledger, clock, leases, files, notifications -----------------------------------------
 
 _INSPECT_SECONDS = 2.0
 """Time limit of the database's own damage check; `verify` lets it finish."""
@@ -383,7 +371,7 @@ _MAX_NAMES = 3
 def check_store(installation: Installation) -> CheckResult | None:
     """Check that the store opens; one that opening would change is left alone."""
     if (
-        "keys" in installation.failed_checks
+        not installation.failed_checks.isdisjoint(("directory", "keys"))
         or not installation.data.is_dir()
         or not installation.has_readable_settings
     ):
@@ -392,23 +380,15 @@ def check_store(installation: Installation) -> CheckResult | None:
     missing = _check_database_file(installation, file) if file is not None else None
     if missing is not None:
         return missing
-    unwritable = _check_database_writable(installation, file)
-    try:
-        outdated = _check_schema(installation, file)
-        if outdated is not None:
-            return unwritable or outdated
-        opened = installation.open().hub.store
-    except StoreUnavailable as error:
-        return bad(error.detail, unwritable.advice if unwritable else "")
-    inspected = _inspect_database(
-        opened, file, "" if installation.is_writable else _READING_STILL_WORKS
-    )
+    unusable = _check_database_writable(installation, file) or _check_schema(installation, file)
+    if unusable is not None:
+        return unusable
+    opened = installation.open().hub.store
+    inspected = _inspect_database(opened, file)
     if inspected.state == "bad":
         # A damaged database may return less than it holds: nothing else is checked.
         installation.close()
         return inspected
-    if unwritable is not None:
-        return bad(f"{unwritable.finding}{_READING_STILL_WORKS}", unwritable.advice)
     if file is not None and _is_readable_by_others(file, installation.data):
         return warning(
             f"{file}: others on this machine can read it", f"chmod 600 {quote(str(file))}*"
@@ -433,10 +413,8 @@ def check_ledger_tail(installation: Installation) -> CheckResult | None:
         return (
             warning(
                 f"none of {entries} is signed",
-                installation.when_writable(
-                    "if checkpoints.jsonl was there before, bring it back; else run `dragoman "
-                    "tick`, which signs from now on"
-                ),
+                "if checkpoints.jsonl was there before, bring it back; else run `dragoman tick`, "
+                "which signs from now on",
             )
             if head
             else ok("empty")
@@ -453,9 +431,7 @@ def check_ledger_tail(installation: Installation) -> CheckResult | None:
             f"to position {last.size}",
             "`dragoman verify` says what is wrong with each; if it finds nothing else, delete them",
         )
-    unwritable = (
-        check_path_writable(installation.data / CHECKPOINTS) if installation.is_writable else None
-    )
+    unwritable = check_path_writable(installation.data / CHECKPOINTS)
     if unwritable is not None:
         return bad(f"{unwritable.finding}: nothing more is signed", unwritable.advice)
     return ok(
@@ -489,8 +465,7 @@ def check_leases(installation: Installation) -> CheckResult | None:
         installation.directory.hub.clock.now(), _MAX_LEASES
     )
     if ended:
-        advice = installation.when_writable("run `dragoman tick`")
-        return warning(f"leases that have ended: {len(ended)}", advice)
+        return warning(f"leases that have ended: {len(ended)}", "run `dragoman tick`")
     return ok("none has ended without recovery")
 
 
@@ -507,7 +482,7 @@ def check_files(installation: Installation) -> CheckResult | None:
     if occupied:
         return warning(
             f"where dragoman keeps its files stands something else: {occupied}",
-            installation.when_writable("`dragoman tick` puts it aside, under a name with `-found`"),
+            "`dragoman tick` puts it aside, under a name with `-found`",
         )
     missing_entries, unwritten = installation.directory.projector.lag()
     if unwritten:
@@ -530,8 +505,31 @@ def check_files(installation: Installation) -> CheckResult | None:
     return ok("every entry is in the files; `dragoman verify` compares them")
 
 
+def check_attention(installation: Installation) -> CheckResult | None:
+    """Check that nothing waits for a person that the owner would be told of."""
+    from dragoman.engine.queries.attention import find_attention
+
+    directory = installation.directory
+    if directory is None:
+        return None
+    settings = installation.settings
+    found = find_attention(
+        directory.hub.store, directory.hub.clock.now(), served=settings.served_names, limit=1
+    )
+    items = [item for item in found.items if item.kind in settings.notify.attention]
+    if not items:
+        return ok("nothing waits for a person")
+    counted = ", ".join(
+        f"{found.counts[item.kind]} {item.kind.replace('_', ' ')}" for item in items
+    )
+    return warning(
+        f"{counted}; e.g. {items[0].task or items[0].agent}: {items[0].text}",
+        f"`{items[0].command}`; `dragoman status` has all of it",
+    )
+
+
 def check_notify(installation: Installation) -> CheckResult | None:
-    """Check that notices are delivered."""
+    """Check that notifications are delivered."""
     if installation.directory is None:
         return None
     states = installation.directory.delivery_states()
@@ -540,7 +538,7 @@ def check_notify(installation: Installation) -> CheckResult | None:
     if troubles:
         return warning(
             "; ".join(troubles + losses),
-            f"mend it; {installation.when_writable('`dragoman tick` then delivers what waits')}",
+            "mend it; `dragoman tick` then delivers what waits",
         )
     if losses:
         return warning(
@@ -557,10 +555,8 @@ def check_notify(installation: Installation) -> CheckResult | None:
 
 def _check_database_writable(installation: Installation, file: Path | None) -> CheckResult | None:
     """Check that commands can write to the database; the directory has its own check."""
-    if not installation.is_writable:
-        return None
     if file is None:
-        from dragoman.store.postgres.staged_restore import check_writable
+        from dragoman.store.postgres.migrate import check_writable
 
         try:
             check_writable(installation.store_url)
@@ -581,7 +577,7 @@ def _is_within(file: Path, data: Path) -> bool:
     return file.resolve().is_relative_to(data.resolve())
 
 
-def _inspect_database(opened: "Store", file: Path | None, read_only_note: str) -> CheckResult:
+def _inspect_database(opened: "Store", file: Path | None) -> CheckResult:
     """Let the database check itself, within the time limit."""
     inspection = opened.inspect(_INSPECT_SECONDS)
     if inspection.damage:
@@ -594,7 +590,7 @@ def _inspect_database(opened: "Store", file: Path | None, read_only_note: str) -
         "" if inspection.is_complete else _PARTIALLY_INSPECTED if file else _SERVER_NOT_INSPECTED
     )
     try:
-        return ok(f"{file or 'PostgreSQL'}, ledger {opened.ledger_id()}{unseen}{read_only_note}")
+        return ok(f"{file or 'PostgreSQL'}, ledger {opened.ledger_id()}{unseen}")
     except StoreCorrupt as error:
         return bad(error.detail)
 
@@ -623,8 +619,7 @@ def _check_database_file(installation: Installation, file: Path) -> CheckResult 
 def _check_schema(installation: Installation, file: Path | None) -> CheckResult | None:
     """Advice for a store that would be migrated; None: it is current, or opening refuses it."""
     if file is None:
-        from dragoman.store.postgres.migrate import MIGRATIONS
-        from dragoman.store.postgres.staged_restore import schema_version_at
+        from dragoman.store.postgres.migrate import MIGRATIONS, schema_version_at
 
         version, newest = schema_version_at(installation.store_url), len(MIGRATIONS)
         copy_advice = "take one with pg_dump"
@@ -669,6 +664,7 @@ CHECKS: dict[str, Check] = {
     "clock": check_clock,
     "leases": check_leases,
     "files": check_files,
+    "attention": check_attention,
     "notify": check_notify,
 }
 """Checks in the order in which they run: the store is opened by the check of that name."""

@@ -9,14 +9,16 @@ from dragoman.core.event_table import EVENT_NAMES
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.entries import all_entries, stream_entries
 from dragoman.engine.queries.tasks import find_task_stream
+from dragoman.engine.schemas.tasks import WITHHELD
 from dragoman.ledger.entry import Entry
 from dragoman.surfaces.cli.command import CliCommand, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
 from dragoman.surfaces.cli.event_text import (
-    entry_to_dict,
+    Fields,
     follow_entries,
     print_entry,
     resolve_start,
+    shown_entries,
 )
 
 _EVENT_NAMES = tuple(EVENT_NAMES.values())
@@ -80,7 +82,11 @@ def events(
             source = follow_entries(context, store, after)
         else:
             source = _stored_entries(store, stream, resolve_start(context, store, after))
-        for entry in islice(filter(_entry_filter(stream, type or ""), source), limit):
+        matching = filter(_entry_filter(stream, type or ""), source)
+        shown = shown_entries(matching, directory)
+        # What is withheld matches no type: that would tell what it is.
+        known = (entry for entry in shown if type is None or entry["type"] != WITHHELD)
+        for entry in islice(known, limit):
             _print_now(entry, context)
     return None
 
@@ -106,9 +112,8 @@ def _entry_filter(stream: str, type_: str) -> Callable[[Entry], bool]:
     )
 
 
-def _print_now(entry: Entry, context: CommandContext) -> None:
-    shown = entry_to_dict(entry)
-    context.print_result(CommandResult(shown, lambda screen: print_entry(shown, screen)))
+def _print_now(entry: Fields, context: CommandContext) -> None:
+    context.print_result(CommandResult(entry, lambda screen: print_entry(entry, screen)))
     # A follower needs each line when it happens, not when a buffer is full.
     context.out.flush()
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast, get_args
 
 from msgspec import to_builtins
 
+from dragoman.core.base import Priority
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.handoff.state import SLA_STATES, HandoffStatus, RejectReason
-from dragoman.core.ids import handoff_stream
 from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option
 from dragoman.surfaces.cli.context import (
     CommandContext,
@@ -21,7 +21,6 @@ from dragoman.surfaces.cli.context import (
     read_source,
 )
 from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.surfaces.cli.event_text import history_result
 from dragoman.surfaces.cli.generated import (
     Field,
     OperationCommand,
@@ -46,26 +45,14 @@ def load_handoff(context: CommandContext, directory: DataDirectory, id: str) -> 
     """Find a handoff that the actor may see; raises the refusal."""
     from dragoman.engine.queries.handoffs import find_handoff
 
-    handoff = find_handoff(
-        directory.hub.store, id, context.acting_agent(), closed_teamspaces(context, directory)
-    )
+    handoff = find_handoff(directory.hub.store, id, context.reader(directory))
     if isinstance(handoff, Refusal):
         raise Refused(handoff)
     return handoff
 
 
-def closed_teamspaces(context: CommandContext, directory: DataDirectory) -> frozenset[str]:
-    """Teamspaces that the actor does not belong to."""
-    from dragoman.engine.queries.handoffs import hidden_teamspaces
-
-    return hidden_teamspaces(
-        directory.settings.teamspaces, context.actor(directory, context.acting_agent())
-    )
-
-
 # --- initiate ---------------------------------------------------------------------------------
 
-HandoffPriority = Literal["low", "normal", "high", "critical"]
 
 WorkStatus = Literal["not_started", "in_progress", "blocked", "review"]
 
@@ -89,7 +76,7 @@ def initiate(
         WorkStatus | None, option("--state", "", "How far the work is; else not_started.")
     ] = None,
     priority: Annotated[
-        HandoffPriority | None, option("--priority", "", "Its priority; else normal.")
+        Priority | None, option("--priority", "", "Its priority; else normal.")
     ] = None,
     artifact: Annotated[
         list[str] | None,
@@ -391,7 +378,7 @@ _COLUMNS: Final = {
 }
 
 
-# --- list, show, timeline ---------------------------------------------------------------------
+# --- list, show -------------------------------------------------------------------------------
 
 
 def list_handoffs(
@@ -428,8 +415,7 @@ def list_handoffs(
             sender=sender,
             recipient=recipient,
             teamspace=teamspace,
-            reader=context.acting_agent(),
-            hidden_teamspaces=closed_teamspaces(context, directory),
+            reader=context.reader(directory),
             before=END_OF_LIST if before is None else before,
             limit=limit,
         )
@@ -473,60 +459,7 @@ def show(context: CommandContext, id: HandoffArgument) -> CommandResult:
     return CommandResult(detail, show)
 
 
-def timeline(
-    context: CommandContext,
-    id: HandoffArgument,
-    after: Annotated[
-        int,
-        option("--after", "N", "Begin after the handoff's N-th entry.", min=0, show_default=True),
-    ] = 0,
-    limit: LimitOption = 200,
-) -> CommandResult:
-    """Show what happened to a handoff, in order.
-
-    Every entry of it in the ledger.
-
-    \b
-    Example:
-      dragoman handoff timeline fix-login-1
-    """
-    with context.open_for_reading() as directory:
-        handoff = load_handoff(context, directory, id)
-        stream = handoff_stream(handoff.id)
-        entries = directory.hub.store.history(stream, after, limit + 1)
-    return history_result({"handoff_id": handoff.id}, entries, limit)
-
-
-# --- verify, diagnose -------------------------------------------------------------------------
-
-
-def verify(context: CommandContext, id: HandoffArgument) -> CommandResult:
-    """Prove that a handoff is as it was written.
-
-    Its entries, its package, its audit lines and the copies of its artifacts are checked.
-
-    \b
-    Example:
-      dragoman handoff verify fix-login-1
-    """
-    with context.open_for_reading() as directory:
-        handoff = load_handoff(context, directory, id)
-        checks = [*directory.parts.audit(handoff)]
-    is_ok = all(check.ok for check in checks)
-    data: dict[str, object] = {"handoff_id": id, "checks": to_builtins(checks)}
-    if not is_ok:
-        first = next(check for check in checks if not check.ok)
-        data |= {"code": "handoff_broken", "detail": f"{first.check}: {first.detail}"}
-
-    def show(screen: Screen) -> None:
-        screen.line(
-            (id, "bold"), "  ", ("all good", "green") if is_ok else ("NOT good", "bold red")
-        )
-        for check in checks:
-            verdict = ("ok  ", "green") if check.ok else ("NOT ", "bold red")
-            screen.line("  ", verdict, f"{check.check}: {check.detail}")
-
-    return CommandResult(data, show, is_ok=is_ok)
+# --- diagnose ---------------------------------------------------------------------------------
 
 
 def diagnose(context: CommandContext, id: HandoffArgument) -> CommandResult:
@@ -572,7 +505,5 @@ COMMANDS = (
     *make_commands(STEPS),
     CliCommand("list", list_handoffs),
     CliCommand("show", show),
-    CliCommand("timeline", timeline),
-    CliCommand("verify", verify),
     CliCommand("diagnose", diagnose),
 )

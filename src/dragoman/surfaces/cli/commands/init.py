@@ -51,7 +51,7 @@ def init(
     if new_keys:
         _check_no_running_hub(context.data)
     replaces_keys = new_keys and not _store_accepts_keys(context)
-    with context.open_for_writing(new_keys=replaces_keys) as directory:
+    with context.open_for_writing(founds=True, new_keys=replaces_keys) as directory:
         # Saved only after the store could be opened.
         if is_remembered:
             save_url(directory.path, store_url)
@@ -98,7 +98,7 @@ def _store_accepts_keys(context: CommandContext) -> bool:
     from dragoman.system.safe_fs import BadKey
 
     try:
-        with context.open_for_writing():
+        with context.open_for_writing(founds=True):
             return True
     except BadKey:
         return False

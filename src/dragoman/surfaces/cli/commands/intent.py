@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 from dragoman.core.errors import Refusal
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.timestamps import parse_duration, parse_rfc3339, to_rfc3339
+from dragoman.engine.sentences import fill, format_pairs, truncate
 from dragoman.surfaces.cli.command import CliCommand, argument
 from dragoman.surfaces.cli.context import (
     CommandContext,
@@ -14,7 +15,7 @@ from dragoman.surfaces.cli.context import (
     call_operation,
 )
 from dragoman.surfaces.cli.generated import Field, OperationCommand, Typed, make_commands
-from dragoman.surfaces.cli.render import Screen, StyledText, fill, format_pairs, truncate
+from dragoman.surfaces.cli.render import Screen, StyledText
 
 # --- typed values -----------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.timestamps import parse_duration
 from dragoman.engine.ports import Gap
+from dragoman.engine.sentences import fill, truncate
 from dragoman.protocols.agentmail import compose
 from dragoman.protocols.agentmail.wire import MESSAGE_TYPES
 from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option, parse_text
@@ -21,7 +22,7 @@ from dragoman.surfaces.cli.context import (
 from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.surfaces.cli.event_text import gap_warning, resolve_start, retry_while_unavailable
 from dragoman.surfaces.cli.generated import Field, OperationCommand, Typed, make_commands
-from dragoman.surfaces.cli.render import Column, Screen, StyledText, fill, truncate
+from dragoman.surfaces.cli.render import Column, Screen, StyledText
 
 if TYPE_CHECKING:
     from dragoman.engine.request import Accepted
@@ -163,7 +164,7 @@ def _read_body() -> str:
 def _named_sender(row: bytes) -> str:
     """Sender that a row names, if it is a valid agent name."""
     from dragoman.core.ids import check_agent
-    from dragoman.engine.raw_message import RawMessage
+    from dragoman.engine.operation import RawMessage
     from dragoman.protocols.agentmail.parse import FOREIGN_FIELD_NAMES
     from dragoman.text.strict_json import get_field
 
@@ -229,7 +230,7 @@ def inbox(
 ) -> CommandResult | None:
     """List the letters of a box, the oldest first.
 
-    Without --as and --agent it is your own, under your login name. With --watch and --json each
+    Without --as and --agent it is your own, the owner's. With --watch and --json each
     letter is an object on a line of its own.
 
     \b

@@ -16,6 +16,7 @@ from dragoman.text.error_messages import describe_exception
 
 if TYPE_CHECKING:
     from dragoman.surfaces.mcp.context import HubContext
+    from dragoman.surfaces.mcp.leases import HeldLeases
     from dragoman.surfaces.mcp.remote import TlsVerification
 
 _URL, _TOKEN, _CERT = "DRAGOMAN_URL", "DRAGOMAN_TOKEN", "DRAGOMAN_CERT"
@@ -45,16 +46,22 @@ def mcp(context: CommandContext) -> None:
             f"{_URL} names a hub, and {_TOKEN}, which says who speaks there, is not set: set both "
             "(`dragoman agent add NAME` prints a token), or name a data directory with --data"
         )
+    from dragoman.surfaces.mcp.leases import HeldLeases
     from dragoman.surfaces.mcp.tools import build_tools
+    from dragoman.system.clock import SystemClock
 
+    leases = HeldLeases(SystemClock())
+    open_context = partial(_open_tool_context, context, token, leases)
     # Faults that every request would meet are reported at the start, before the SDK is loaded.
-    with _open_tool_context(context, token, reads=False) as tool_context:
+    with open_context(reads=False) as tool_context:
         tools = build_tools(tool_context.router.dialects)
+        ttl_ms = tool_context.settings.leases.ttl_ms
     from dragoman.surfaces.mcp.server import build_server
     from dragoman.surfaces.mcp.stdio import DirectoryContextProvider, serve
 
-    room = DirectoryContextProvider(partial(_open_tool_context, context, token))
-    asyncio.run(serve(build_server(room, tools, lambda _: None, dragoman.__version__)))
+    provider = DirectoryContextProvider(open_context)
+    server = build_server(provider, tools, lambda _: None, dragoman.__version__)
+    asyncio.run(serve(server, provider.keep_leases(leases, ttl_ms)))
 
 
 async def _relay_to_hub(url: str, token: str) -> None:
@@ -67,7 +74,7 @@ async def _relay_to_hub(url: str, token: str) -> None:
 
 
 def _load_trust() -> "TlsVerification":
-    from dragoman.system.hub_client import pinned_context
+    from dragoman.system.tls import pinned_context
 
     certificate = environment().get(_CERT, "")
     try:
@@ -81,16 +88,20 @@ def _load_trust() -> "TlsVerification":
 
 @contextmanager
 def _open_tool_context(
-    context: CommandContext, token: str, *, reads: bool
+    context: CommandContext, token: str, leases: "HeldLeases", *, reads: bool
 ) -> Generator["HubContext"]:
+    from dragoman.files.task_branches import TaskBranches
     from dragoman.surfaces.mcp.context import HubContext
 
-    with context.open_for_reading() if reads else context.open_for_writing() as directory:
+    opened = context.open_for_reading() if reads else context.open_for_writing(create_missing=False)
+    with opened as directory:
         yield HubContext(
             directory.hub,
             directory.router,
             directory.settings,
             _resolve_actor(context, directory, token),
+            leases,
+            TaskBranches(directory.path, directory.settings, directory.hub),
         )
 
 

@@ -2,14 +2,13 @@
 
 import codecs
 from collections.abc import Iterator
+from io import BufferedReader
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from dragoman.surfaces.cli.command import CliCommand, SourceArgument
 from dragoman.surfaces.cli.context import STANDARD_INPUT, CommandContext, open_source
 
 if TYPE_CHECKING:
-    from io import BufferedReader
-
     from dragoman.text.redact import Stream
 
 _BLOCK_BYTES = 65_536
@@ -44,7 +43,7 @@ def redact(context: CommandContext, source: SourceArgument = STANDARD_INPUT) -> 
 def _redact_blocks(file: BinaryIO, stream: "Stream") -> Iterator[str]:
     # Bytes that are not UTF-8 pass unchanged.
     decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
-    reader = cast("BufferedReader", file)
+    reader = cast(BufferedReader, file)
     while block := reader.read1(_BLOCK_BYTES):
         yield stream.feed(decode(block))
     yield stream.feed(decode(b"", final=True)) + stream.close()

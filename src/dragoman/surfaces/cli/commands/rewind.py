@@ -39,12 +39,6 @@ def rewind(
         Path | None,
         option("--repository", "DIR", "The git repository; else what [git] repository says."),
     ] = None,
-    worktree: Annotated[
-        Path | None,
-        option(
-            "--worktree", "DIR", "Check the files of that moment out into this new folder, too."
-        ),
-    ] = None,
     task_only: Annotated[bool, option("--task-only", "", "Leave the repository alone.")] = False,
     reason: ReasonOption = "",
 ) -> CommandResult:
@@ -60,18 +54,16 @@ def rewind(
     \b
     Examples:
       dragoman rewind TASK-2026-02-09-001 --to 12
-      dragoman rewind TASK-2026-02-09-001 --to 12 --apply --worktree ../as-it-was
+      dragoman rewind TASK-2026-02-09-001 --to 12 --apply
     """
     if not to:
         raise_usage_error("say where to go back to, with --to TRANSITION")
-    if task_only and worktree is not None:
-        raise_usage_error("--task-only and --worktree exclude each other: give one of them")
     opening = (
         context.open_for_writing(create_missing=False) if apply else context.open_for_reading()
     )
     with opening as directory:
         plan = _load_preview(directory, task, to)
-        files = None if task_only else _plan_branch(directory, plan, repository, worktree)
+        files = None if task_only else _plan_branch(directory, plan, repository)
         if apply:
             _apply(context, directory, plan, files, reason)
     return CommandResult(
@@ -87,7 +79,6 @@ class _BranchPlan(Struct, frozen=True):
     branch: str
     exists: bool
     is_dirty: bool
-    worktree: Path | None = None
 
 
 def _load_preview(directory: DataDirectory, task: str, to: str) -> RewindPreview:
@@ -101,7 +92,7 @@ def _load_preview(directory: DataDirectory, task: str, to: str) -> RewindPreview
 
 
 def _plan_branch(
-    directory: DataDirectory, plan: RewindPreview, repository: Path | None, worktree: Path | None
+    directory: DataDirectory, plan: RewindPreview, repository: Path | None
 ) -> _BranchPlan | None:
     """Plan the branch in the repository; None: no commit or no repository is known."""
     from dragoman.system.worktree import inspect_checkout, pick_branch
@@ -111,24 +102,11 @@ def _plan_branch(
     folder = None if named_folder is None else named_folder.resolve()
     commit_name = plan.task_then.head_hash
     if folder is None or not commit_name:
-        if worktree is not None:
-            reason = (
-                "no repository is configured: name one with --repository"
-                if commit_name
-                else _NO_COMMIT
-            )
-            raise_usage_error(f"there are no files to put into {worktree}: {reason}")
         return None
     checkout = inspect_checkout(folder, commit_name, environment())
     branch_name = f"rewind/{plan.task.id.replace('..', '-')}-{plan.transition.position}"
-    branch, is_there = pick_branch(
-        folder,
-        branch_name,
-        checkout.commit,
-        environment(),
-        is_checked_out_next=worktree is not None,
-    )
-    return _BranchPlan(folder, checkout.commit, branch, is_there, checkout.is_dirty, worktree)
+    branch, is_there = pick_branch(folder, branch_name, checkout.commit, environment())
+    return _BranchPlan(folder, checkout.commit, branch, is_there, checkout.is_dirty)
 
 
 def _apply(
@@ -138,7 +116,7 @@ def _apply(
     files: _BranchPlan | None,
     reason: str,
 ) -> None:
-    from dragoman.system.worktree import add_worktree, create_branch, undo_branch, undo_worktree
+    from dragoman.system.worktree import create_branch, undo_branch
 
     variables = environment()
     if files is not None and not files.exists:
@@ -150,15 +128,9 @@ def _apply(
         files.branch if files else "",
         reason,
     )
-    added_worktree = None
     try:
-        if files is not None and files.worktree is not None:
-            add_worktree(files.repository, files.worktree, files.branch, variables)
-            added_worktree = files.worktree
         directory.hub.submit(context.actor(directory, context.acting_agent()), command)
     except BaseException:
-        if files is not None and added_worktree is not None:
-            undo_worktree(files.repository, added_worktree, variables)
         if files is not None and not files.exists:
             undo_branch(files.repository, files.branch, files.commit, variables)
         raise
@@ -187,7 +159,6 @@ def _to_dict(plan: RewindPreview, files: _BranchPlan | None, *, applied: bool) -
         "commit": (files.commit if files else plan.task_then.head_hash) or None,
         "repository": str(files.repository) if files else None,
         "branch": files.branch if files else None,
-        "worktree": str(files.worktree) if files and files.worktree else None,
         "uncommittedChanges": files.is_dirty if files else None,
     }
 
@@ -234,8 +205,6 @@ def _print_branch(
     screen.line(
         f"  files       {verb} on the branch {files.branch}{existing_note} of {files.repository}"
     )
-    if files.worktree is not None:
-        screen.line(f"  worktree    {files.worktree}")
     if files.is_dirty:
         screen.line("  what is not committed there stays as it is")
 

@@ -13,6 +13,10 @@ _COUNT_TEXT = {
         "lease ended, by a report or by taking the task back",
         "leases ended, by a report or by taking the task back",
     ),
+    "attempt-limits": (
+        "attempt without progress flagged or escalated, or ended for its length",
+        "attempts without progress flagged or escalated, or ended for their length",
+    ),
     "sla": ("deadline passed and was escalated", "deadlines passed and were escalated"),
     "waves": ("wave advanced", "waves advanced"),
     "entropy": (
@@ -21,11 +25,11 @@ _COUNT_TEXT = {
     ),
     "stale-streams": ("abandoned thought stream closed", "abandoned thought streams closed"),
     "artifacts": ("leftover of a copy removed", "leftovers of copies removed"),
-    "file-repair": ("file written again", "files written again"),
     "artifact-cleanup": (
         "copy that no handoff needs removed",
         "copies that no handoff needs removed",
     ),
+    "deliverer": ("message delivered in its dialect", "messages delivered in their dialects"),
     "spawner": ("request for a worker answered", "requests for a worker answered"),
     "inbox": ("message of the inbox answered", "messages of the inbox answered"),
     "file-watch": ("edited or moved task file answered", "edited or moved task files answered"),
@@ -34,8 +38,10 @@ _COUNT_TEXT = {
         "task back in the queue after its cooldown",
         "tasks back in the queue after their cooldown",
     ),
+    "checks": ("task checked", "tasks checked"),
     "checkpoint": ("entry signed", "entries signed"),
-    "notifier": ("notice delivered", "notices delivered"),
+    "owner-inbox": ("letter written to the owner", "letters written to the owner"),
+    "notifier": ("notification delivered", "notifications delivered"),
     "search-index": ("letter indexed for search", "letters indexed for search"),
 }
 """Service -> what its count means, in the singular and the plural."""
@@ -48,8 +54,9 @@ WatchOption = Annotated[
 def tick(context: CommandContext, *, watch: WatchOption = False) -> CommandResult | None:
     """Run every service of a hub once.
 
-    Recovery, deadlines, waves, spawn requests, queue, work items of handoffs, inbox, edited files,
-    projection, repair of files, artifact copies, checkpoint, notifications, search index.
+    Recovery, deadlines, waves, spawn requests, deliveries, queue, work items of handoffs, inbox,
+    edited files, projection, repair of files, artifact copies, checkpoint, notifications, search
+    index.
 
     Without a running hub, call it from time to time. Two at once do no more than one.
 

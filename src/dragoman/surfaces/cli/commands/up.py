@@ -7,8 +7,11 @@ from typing import Annotated
 
 import dragoman
 from dragoman.config import describe_separation
+from dragoman.core.errors import DragomanError
 from dragoman.core.timestamps import format_duration
+from dragoman.engine.schemas.settings import ReloadedSettings
 from dragoman.surfaces.cli.command import CliCommand, option
+from dragoman.surfaces.cli.commands.reload import describe_reload
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.data_directory import DataDirectory, default_url, mask_password
 from dragoman.surfaces.cli.render import OutputClosed, OutputError, Screen, StyledText
@@ -38,10 +41,15 @@ def up(
 ) -> None:
     """Start the hub: HTTP, streams, MCP, services, agents.
 
-    It runs until Ctrl-C, SIGTERM or the end of its terminal. Then agents get their grace time to
+    It runs until Ctrl-C, SIGTERM or the end of its terminal; any other SIGHUP reloads the agents of
+    its settings, as `dragoman reload` does. Then agents get their grace time to
     finish; whatever was acknowledged is kept. A second signal does not wait for them, nor for files
-    and notices that still have to be brought up to date. While it runs, all other commands go
+    and notifications that still have to be brought up to date. While it runs, all other commands go
     through it.
+
+    It prints a line when an attempt begins or ends, an agent asks or is paused, and whenever
+    somebody is needed, with the command that helps; `quiet = true` in [hub] of the settings, or
+    --json, leaves these lines out.
 
     \b
     Examples:
@@ -50,6 +58,7 @@ def up(
     """
     import uvloop
 
+    from dragoman.surfaces.cli.activity_log import INTERVAL_S, ActivityLog
     from dragoman.system.log_redaction import redact_log
 
     if context.shared.now is not None:
@@ -60,8 +69,18 @@ def up(
     redactor = directory.hub.redaction.redactor
     redact_log(lambda text: redactor.text(text).text)
     status = _StatusPrinter(context, directory)
+    # With --json, standard output is for programs.
+    if not (directory.settings.hub.quiet or context.shared.json):
+        hub.add_service(ActivityLog(directory.hub.store, status.print_activity), INTERVAL_S)
     try:
-        uvloop.run(hub.run(status.on_ready, status.on_waiting_for_agents, status.on_trouble))
+        uvloop.run(
+            hub.run(
+                status.on_ready,
+                status.on_waiting_for_agents,
+                status.on_trouble,
+                status.on_reload,
+            )
+        )
     finally:
         hub.close(status.on_slow_services)
         status.print_remaining_warnings()
@@ -85,7 +104,13 @@ class _StatusPrinter:
         with suppress(OutputError, OutputClosed):
             self._context.err.line(*parts)
 
-    def on_ready(self, url: str) -> None:
+    def print_activity(self, line: str) -> None:
+        """Print a line about a task or an agent."""
+        with suppress(OutputError, OutputClosed):
+            self._context.out.line(line)
+            self._context.out.flush()
+
+    def on_ready(self, url: str, sign_in_url: str) -> None:
         """Print the addresses: the hub runs."""
         context, settings = self._context, self._directory.settings
         data = context.data.absolute()
@@ -94,6 +119,7 @@ class _StatusPrinter:
         add, first = map(context.next_command, ("agent add NAME", 'task create "First" --ready'))
         lines = {
             "listens": describe_address(url, settings.http.host),
+            "open": f"{sign_in_url} (once, for a minute; then `{context.next_command('open')}`)",
             "data": f"{data}, with the store {store}" if named else f"{data}",
             "token": f"{data / 'token'} (yours; agents get one by `{add}`)",
             "agents": ", ".join(settings.agents) or "none; [agents.NAME] in dragoman.toml adds one",
@@ -136,6 +162,17 @@ class _StatusPrinter:
             self.print_note(("trouble: ", "yellow"), f"{name}: {trouble}")
         else:
             self.print_note(f"recovered: {name}")
+
+    def on_reload(self, outcome: ReloadedSettings | DragomanError) -> None:
+        """Tell what a signal to reload the settings has changed, or why it has not."""
+        if isinstance(outcome, DragomanError):
+            self.print_note(
+                ("warning: ", "yellow"),
+                f"the settings were not reloaded, the hub goes on as it was: {outcome.detail}",
+            )
+        else:
+            for line in describe_reload(outcome):
+                self.print_note(line)
 
     def print_remaining_warnings(self) -> None:
         """Print warnings that are still unprinted after the stop."""

@@ -1,8 +1,8 @@
 """`dragoman verify`: proof that nothing in the ledger was lost or changed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Struct
 
@@ -17,24 +17,21 @@ from dragoman.surfaces.cli.render import UNSIGNED_WARNING, Progress, ProgressBar
 if TYPE_CHECKING:
     from dragoman.engine.ports import Store
     from dragoman.engine.verify import Finding
-    from dragoman.files.projector import StaleFiles
-    from dragoman.files.restore import MissingFiles
     from dragoman.ledger.checkpoint import Checkpoint
 
 # --- findings ---------------------------------------------------------------------------------
 
 _MAX_SHOWN = 100
 
-_FILES_NOT_COMPARED = (
-    "the files were not compared with the ledger: {why}. Move what is in the way aside, and verify "
-    "again"
-)
+FindingKind = Literal["ledger", "checkpoints", "database", "schema", "views", "files", "artifacts"]
 
 _REPAIR_FILES_HINT = (
-    ": `dragoman tick` applies what was edited in task files, or says beside them why not, and "
-    "writes again the files of 256 tasks and letters at a time; `dragoman rebuild-files` writes "
-    "all of them at once, also after an upgrade that writes files in another way"
+    ": `dragoman tick` applies what was edited in task files, or says beside them why not; "
+    "`dragoman rebuild-files` writes all files anew, also after an upgrade that writes them in "
+    "another way"
 )
+
+_SURPLUS_HINT = "; surplus files are not dragoman's and are left alone: move them away"
 
 _DELETE_LINES_HINT = (
     "keep a copy of that file, delete what is named here, and run `dragoman checkpoints accept`; "
@@ -46,78 +43,49 @@ _RESTORE_FILE_HINT = (
     "`dragoman checkpoints accept`; until then nothing is written"
 )
 
-_SURPLUS_HINT = "; surplus files are not dragoman's and are left alone: move them away"
-
-
 _SCHEMA_ADVICE = (
     "the tables, indexes, views and triggers of its database are not as this version makes them: "
     "somebody has changed them. `dragoman backup FILE` and `dragoman restore FILE --data NEW` make "
     "a directory in which they are"
 )
 
-_SCHEMA_NOT_COMPARED = (
-    "the schema of the database was not compared with that of this version: the role may not "
-    "create a schema beside it"
+_DAMAGE_ADVICE = (
+    "keep all files as they are, and let nobody work on them. `dragoman backup FILE` and `dragoman "
+    "restore FILE --data NEW` make a sound directory out of the ledger; if the backup is refused, "
+    "restore an earlier one"
 )
 
 
 class VerifyReport(Struct):
-    """Findings of a verification: the first ones, and how many there were."""
+    """Findings of a verification: the first ones, and how many there were of each kind."""
 
     entries: int = 0
     streams: int = 0
     checkpoints: int = 0
-    finding_count: int = 0
+    counts: dict[FindingKind, int] = {}
     findings: "list[Finding]" = []
     first_bad: int | None = None
     signed_up_to: int = 0
     """Position up to which a valid signature covers the entries."""
-    invalid_checkpoints: int = 0
-    """Number of findings that are invalid lines of checkpoints.jsonl."""
     removal: str = ""
     """Sentence about checkpoints that were issued and are missing; a finding, too."""
-    schema_count: int = 0
-    """Number of findings about tables, indexes, views and triggers."""
-    is_schema_compared: bool = True
-    artifacts_elsewhere: int = 0
-    """Number of artifacts whose copies are not here, but may be in another directory of this
-    store."""
-    damage_count: int = 0
-    """Number of findings that the database itself reports, below its rows."""
-    file_finding_count: int = 0
-    """Number of findings about files, which can be rebuilt."""
     files_complete: bool = True
     """False: the files were never written completely."""
-    files_obstacle: str = ""
-    """Error that prevented the comparison of the files."""
-    files_missing: "MissingFiles | None" = None
-    """Files that the archive did not have from which the directory was made."""
-    files_behind: "StaleFiles | None" = None
-    """Position of the files, if newer entries cannot be written to them."""
+    warnings: list[str] = []
+    """Nothing is wrong, but a person should know."""
 
     @property
-    def warnings(self) -> list[str]:
-        """Warnings: nothing is wrong, but a person should know."""
-        unsigned = [UNSIGNED_WARNING] if self.entries and not self.checkpoints else []
-        not_compared = (
-            [_FILES_NOT_COMPARED.format(why=self.files_obstacle)] if self.files_obstacle else []
-        )
-        return (
-            unsigned
-            + not_compared
-            + ([] if self.is_schema_compared else [_SCHEMA_NOT_COMPARED])
-            + ([_artifacts_elsewhere_warning(self)] if self.artifacts_elsewhere else [])
-            + ([_files_behind_warning(self.files_behind)] if self.files_behind else [])
-            + ([_files_missing_warning(self.files_missing)] if self.files_missing else [])
-        )
+    def finding_count(self) -> int:
+        """Number of findings of all kinds."""
+        return sum(self.counts.values())
 
-    def add_findings(self, findings: "Iterable[Finding]") -> None:
+    def add_findings(self, kind: FindingKind, findings: "Iterable[Finding]") -> None:
         """Add findings; only the first ones are kept."""
         for finding in findings:
-            self.finding_count += 1
+            self.counts[kind] = self.counts.get(kind, 0) + 1
             if finding.position and finding.position < (self.first_bad or finding.position + 1):
                 self.first_bad = finding.position
-            if self.finding_count <= _MAX_SHOWN:
+            if len(self.findings) < _MAX_SHOWN:
                 self.findings.append(finding)
 
 
@@ -185,7 +153,9 @@ def verify_ledger(evidence: Evidence, bars: ProgressBars) -> VerifyReport:
     signed = _read_checkpoints(evidence, report)
     report.entries = evidence.store.head()
     with bars("entries", report.entries) as progress:
-        report.add_findings(_check_ledger(evidence, signed, report, progress))
+        report.add_findings("ledger", _check_ledger(evidence, signed, report, progress))
+    if report.entries and not signed:
+        report.warnings.append(UNSIGNED_WARNING)
     return report
 
 
@@ -209,43 +179,43 @@ def verify_all(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
         if not schema.damage:
             raise
         report = VerifyReport()  # what is missing in the schema cannot be read
-    report.is_schema_compared = schema.is_complete
-    report.schema_count = len(schema.damage)
+    if not schema.is_complete:
+        report.warnings.append(
+            "the schema of the database was not compared with that of this version: the role may "
+            "not create a schema beside it"
+        )
     report.add_findings(
-        Finding(f"in the schema of the database, {problem}") for problem in schema.damage
+        "schema", (Finding(f"in the schema of the database, {one}") for one in schema.damage)
     )
     return report
 
 
 def _verify_contents(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
     from dragoman.engine.verify import check_stored_states
-    from dragoman.files.restore import find_missing_files
 
     store = directory.hub.store
     report = verify_ledger(Evidence(store, directory.checkpoints), bars)
     with bars("database", 1) as progress:
-        earlier_count = report.finding_count
-        report.add_findings(_find_damage(store))
-        report.damage_count = report.finding_count - earlier_count
+        report.add_findings("database", _find_damage(store))
         progress(1)
-    if report.damage_count:
+    if "database" in report.counts:
         # A damaged database may return less than it holds, by whichever index: it proves nothing.
         return report
     with bars("views", report.streams) as progress:
-        report.add_findings(check_stored_states(store, progress))
-    if not report.finding_count:
+        report.add_findings("views", check_stored_states(store, progress))
+    if not report.counts:
         # Files are projected from the ledger: with a broken one they cannot be compared.
         with bars("files", report.streams) as progress:
-            earlier_count = report.finding_count
             try:
-                report.add_findings(_find_file_differences(directory, progress))
+                report.add_findings("files", _find_file_differences(directory, progress))
             except OSError as error:
-                report.files_obstacle = f"{error.filename}: {error.strerror}"
-            report.file_finding_count = report.finding_count - earlier_count
+                report.warnings.append(
+                    "the files were not compared with the ledger: "
+                    f"{error.filename}: {error.strerror}. Move what is in the way aside, or make "
+                    "the directory writable, and verify again"
+                )
             report.files_complete = directory.projector.has_cursor()
-            report.files_behind = directory.projector.stale
-        report.files_missing = find_missing_files(directory.path)
-        report.add_findings(_find_artifact_problems(directory, report))
+        report.add_findings("artifacts", _find_artifact_problems(directory, report))
     return report
 
 
@@ -257,42 +227,20 @@ def _find_artifact_problems(directory: DataDirectory, report: VerifyReport) -> "
     from dragoman.engine.queries.handoffs import needed_artifact_hashes
     from dragoman.engine.verify import Finding
 
-    store = directory.hub.store
+    store, elsewhere = directory.hub.store, 0
     is_shared = len(store.issued_checkpoints()) > 1
     for sha256 in sorted(needed_artifact_hashes(store)):
         mismatch = directory.parts.verify_artifact(sha256)
         if mismatch is not None and mismatch.problem == "missing" and is_shared:
-            report.artifacts_elsewhere += 1
+            elsewhere += 1
         elif mismatch is not None:
             yield Finding(f"an artifact that a handoff needs: {mismatch.detail}")
-
-
-def _artifacts_elsewhere_warning(report: VerifyReport) -> str:
-    copies = pluralize(report.artifacts_elsewhere, "copy", "copies")
-    return (
-        f"{copies} of artifacts that handoffs need are not here; several directories have signed "
-        "for this store, and one of the others may have them"
-    )
-
-
-def _files_behind_warning(files: "StaleFiles") -> str:
-    missing = pluralize(files.head - files.position, "entry", "entries")
-    return (
-        f"the task files, letters and event lines show the ledger up to position {files.position}; "
-        f"{missing} after it cannot be written to them now ({files.reason}). The ledger has "
-        "them whole, "
-        "so nothing is lost or damaged: once the directory can be written, `dragoman tick` brings "
-        "the files level"
-    )
-
-
-def _files_missing_warning(missing: "MissingFiles") -> str:
-    shown = ", ".join(missing.paths[:_MAX_SHOWN])
-    more = f" (and {len(missing.paths) - _MAX_SHOWN} more)" * (len(missing.paths) > _MAX_SHOWN)
-    return (
-        f"the archive of {missing.made_at}, from which this directory was made, did not have "
-        f"{shown}{more}: bring them back from where they were, if they are needed"
-    )
+    if elsewhere:
+        copies = pluralize(elsewhere, "copy", "copies")
+        report.warnings.append(
+            f"{copies} of artifacts that handoffs need are not here; several directories have "
+            "signed for this store, and one of the others may have them"
+        )
 
 
 def _find_damage(store: "Store") -> "Iterator[Finding]":
@@ -320,11 +268,12 @@ def _read_checkpoints(evidence: Evidence, report: VerifyReport) -> "list[Checkpo
         evidence.checkpoints.lines(), evidence.checkpoints.public
     )
     report.add_findings(
-        Finding(f"checkpoints.jsonl, line {one.line}: {one.reason}") for one in invalid
+        "checkpoints",
+        (Finding(f"checkpoints.jsonl, line {one.line}: {one.reason}") for one in invalid),
     )
     if report.removal:
-        report.add_findings([Finding(report.removal)])
-    report.checkpoints, report.invalid_checkpoints = len(signed), len(invalid)
+        report.add_findings("checkpoints", [Finding(report.removal)])
+    report.checkpoints = len(signed)
     report.signed_up_to = max((checkpoint.size for checkpoint in signed), default=0)
     return signed
 
@@ -355,9 +304,11 @@ def _make_result(report: VerifyReport, subject: _Subject) -> CommandResult:
 
 def _result_code(report: VerifyReport) -> str:
     """Refusal code for the kind of all findings."""
-    if report.finding_count == report.file_finding_count:
-        return "files_differ"
-    return "store_corrupt" if report.finding_count == report.damage_count else "ledger_broken"
+    codes: dict[tuple[FindingKind, ...], str] = {
+        ("files",): "files_differ",
+        ("database",): "store_corrupt",
+    }
+    return codes.get(tuple(report.counts), "ledger_broken")
 
 
 def summarize_counts(report: VerifyReport) -> str:
@@ -383,48 +334,47 @@ def _print_good(report: VerifyReport, subject: _Subject, screen: Screen) -> None
 
 
 def _headline(report: VerifyReport) -> str:
-    if report.damage_count:
-        return f"the database is damaged, {_recovery_advice(report)}"
-    if report.finding_count == report.file_finding_count and not report.files_complete:
-        return (
-            f"{_proven_extent(report)}, but its files were never completely written: the "
-            "command that "
-            "made this directory, usually a restore, was interrupted. Nothing is lost; `dragoman "
-            "rebuild-files` writes them"
-        )
-    if report.finding_count == report.file_finding_count:
-        do = "1 file does" if report.finding_count == 1 else f"{report.finding_count} files do"
-        has_surplus = any(finding.problem.endswith(" is surplus") for finding in report.findings)
-        return (
-            f"{_proven_extent(report)}, but {do} not show it as it "
-            f"is{_REPAIR_FILES_HINT}{_SURPLUS_HINT * has_surplus}"
-        )
-    if report.schema_count and report.finding_count == report.schema_count:
-        return f"{_proven_extent(report)}, but {_SCHEMA_ADVICE}"
-    is_only_removal = bool(report.removal) and report.finding_count == 1
-    if not is_only_removal and report.finding_count == report.invalid_checkpoints + bool(
-        report.removal
-    ):
-        lines = pluralize(report.invalid_checkpoints, "line")
-        return (
-            f"{_proven_extent(report)}, but of checkpoints.jsonl {lines} cannot be believed: "
-            + (_DELETE_LINES_HINT if report.checkpoints else _RESTORE_FILE_HINT)
-        )
-    if is_only_removal:
-        return (
-            f"{_proven_extent(report)}, but checkpoints that were issued are missing: a "
-            "ledger that was rewritten would look the same"
-        )
-    if report.first_bad is None:
-        return (
-            f"{_proven_extent(report)}, but not all beside it holds; findings: "
-            f"{report.finding_count}"
-        )
-    return f"{_first_bad_text(report)}; findings: {report.finding_count}"
+    count = f"findings: {report.finding_count}"
+    bad = f"the first bad position is {report.first_bad}" if report.first_bad else ""
+    if "database" in report.counts:
+        proven = bad or _proven_extent(report)
+        return f"the database is damaged, and {proven}: {_DAMAGE_ADVICE}; {count}"
+    if bad:
+        return f"{bad}; {count}"
+    kinds = tuple(report.counts)
+    advice = _ADVICE[kinds[0]](report) if len(kinds) == 1 and kinds[0] in _ADVICE else ""
+    return f"{_proven_extent(report)}, but {advice or f'not all beside it holds; {count}'}"
 
 
-def _first_bad_text(report: VerifyReport) -> str:
-    return f"the first bad position is {report.first_bad}"
+def _files_advice(report: VerifyReport) -> str:
+    if not report.files_complete:
+        return (
+            "its files were never completely written: the command that made this directory, "
+            "usually a restore, was interrupted. Nothing is lost; `dragoman rebuild-files` writes "
+            "them"
+        )
+    do = "1 file does" if report.finding_count == 1 else f"{report.finding_count} files do"
+    has_surplus = any(finding.problem.endswith(" is surplus") for finding in report.findings)
+    return f"{do} not show it as it is{_REPAIR_FILES_HINT}{_SURPLUS_HINT * has_surplus}"
+
+
+def _checkpoints_advice(report: VerifyReport) -> str:
+    invalid = report.finding_count - bool(report.removal)
+    if not invalid:
+        return (
+            "checkpoints that were issued are missing: a ledger that was rewritten would look the "
+            "same"
+        )
+    hint = _DELETE_LINES_HINT if report.checkpoints else _RESTORE_FILE_HINT
+    return f"of checkpoints.jsonl {pluralize(invalid, 'line')} cannot be believed: {hint}"
+
+
+_ADVICE: dict[FindingKind, Callable[[VerifyReport], str]] = {
+    "files": _files_advice,
+    "checkpoints": _checkpoints_advice,
+    "schema": lambda _: _SCHEMA_ADVICE,
+}
+"""Kind of all findings -> what a person does about them."""
 
 
 def _proven_extent(report: VerifyReport) -> str:
@@ -437,25 +387,6 @@ def _proven_extent(report: VerifyReport) -> str:
             "behind it fits"
         )
     return "every hash of the ledger fits, though no good signature covers it"
-
-
-def _recovery_advice(report: VerifyReport) -> str:
-    """Advice for a damaged database: how to make a sound directory of it."""
-    if report.finding_count == report.damage_count:
-        return (
-            f"and {_proven_extent(report)}: keep all files as they are, and let nobody work on "
-            "them. "
-            "`dragoman backup FILE` and `dragoman restore FILE --data NEW` make a sound directory "
-            "out of the ledger; if the backup is refused, restore an earlier one"
-        )
-    ledger_state = (
-        "not all beside the ledger holds" if report.first_bad is None else _first_bad_text(report)
-    )
-    return (
-        f"and {ledger_state}: keep all files as they are, and make a new directory out of an "
-        "earlier "
-        f"backup: `dragoman restore FILE --data NEW`; findings: {report.finding_count}"
-    )
 
 
 def _print_findings(report: VerifyReport, subject: _Subject, screen: Screen) -> None:

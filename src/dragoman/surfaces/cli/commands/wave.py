@@ -1,28 +1,19 @@
 """`dragoman wave`: run beads together, and see how far they are."""
 
 import re
-from collections.abc import Mapping
-from functools import partial
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
-from dragoman.surfaces.cli.command import CliCommand, argument
 from dragoman.surfaces.cli.context import (
     CommandContext,
-    CommandResult,
-    call_operation,
     raise_usage_error,
     read_source,
 )
-from dragoman.surfaces.cli.event_text import retry_while_unavailable
 from dragoman.surfaces.cli.generated import (
     Field,
     OperationCommand,
     Typed,
-    make_command,
     make_commands,
-    print_reply,
 )
-from dragoman.surfaces.cli.render import fill
 
 # --- beads ------------------------------------------------------------------------------------
 
@@ -81,9 +72,6 @@ _PROGRESS = (
     "{?complete}complete| since {ended_at}"
     "|{!complete}under way since {started_at}, at most {parallel} at a time|: {counts:counts}"
 )
-
-_CHANGE = "{id}: {status}|, {assignee}|{?waits_for}, waits for |" + _WAITS + "|: {why}"
-"""Sentence of a bead that changed."""
 
 _WAVE = Field("wave_id", "", "ID", "The wave.", required=True)
 
@@ -163,64 +151,4 @@ LIST = OperationCommand(
 )
 
 
-def watch(
-    context: CommandContext, wave: Annotated[str, argument("ID", "The wave.")]
-) -> CommandResult | None:
-    """Follow a wave until it is complete; Ctrl-C ends it earlier.
-
-    On a terminal it is a progress bar; elsewhere a line for every bead that changes. At the end
-    it shows the closing report.
-
-    \b
-    Example:
-      dragoman wave watch w1
-    """
-    with context.open_for_reading() as directory:
-        actor = context.actor(directory, context.acting_agent())
-        query = partial(call_operation, directory, "wave.status", {"wave_id": wave}, actor)
-        status: dict[str, Any] = query().reply
-        _warn_without_hub(context, status)
-        with context.out.progress(f"wave {status['wave_id']}", len(status["beads"])) as grow:
-            done, seen = 0, dict[str, str]()
-            while True:
-                ended = sum(bead["ended"] for bead in status["beads"])
-                grow(ended - done)
-                done = ended
-                for bead in status["beads"]:
-                    change = fill(_CHANGE, bead)
-                    if seen.get(bead["task"]) != change:
-                        seen[bead["task"]] = change
-                        _print_change(context, bead, change)
-                if status["complete"]:
-                    break
-                if not context.wait():
-                    return None
-                status = retry_while_unavailable(context, directory.hub.store, query).reply
-    return CommandResult(status, lambda screen: print_reply(screen, STATUS, status))
-
-
-def _print_change(context: CommandContext, bead: Mapping[str, Any], change: str) -> None:
-    """Print a line for a bead that changed; a terminal has the bar instead."""
-    if context.shared.json:
-        context.out.json({"ok": True, "bead": bead})
-    elif not context.out.is_terminal:
-        context.out.line(change)
-    context.out.flush()
-
-
-def _warn_without_hub(context: CommandContext, status: dict[str, Any]) -> None:
-    from dragoman.system.hub_lock import find_hub
-
-    if not status["complete"] and find_hub(context.data) is None:
-        context.err.line(
-            ("warning: ", "yellow"),
-            "no hub runs here: the wave goes on with `dragoman up` or `dragoman tick --watch`",
-        )
-
-
-COMMANDS = (
-    *make_commands((START, STATUS)),
-    CliCommand("watch", watch, takes_as=False),
-    make_command(LIST),
-    # The name that `status` had before.
-)
+COMMANDS = make_commands((START, STATUS, LIST))

@@ -4,15 +4,12 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dragoman.core import not_found
-from dragoman.core.agent import DEFAULT_PAUSE_REASON, AgentRecord, PauseAgent, ResumeAgent
+from dragoman.core.agent import DEFAULT_PAUSE_REASON, PauseAgent, ResumeAgent
 from dragoman.core.base import Command, Role
-from dragoman.core.errors import Refusal
 from dragoman.core.limits import MAX_REASON
-from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store
-from dragoman.engine.queries.agents import find_agent, list_agents
-from dragoman.engine.schemas.agents import AgentActivity, PauseResource, pause_resource
+from dragoman.engine.queries.status import AgentStatus, find_anybody, list_everybody
+from dragoman.engine.schemas.agents import AgentActivity, PauseResource, agent_resource
 from dragoman.services.dispatch.agent_slots import AgentState
 from dragoman.surfaces.http.context import Call
 from dragoman.surfaces.http.endpoint import Body, Endpoint, Query
@@ -37,12 +34,20 @@ class AgentFilter(Query, frozen=True):
 
 
 class Agent(Struct, frozen=True, rename="camel"):
-    """An agent that the hub knows; of its tokens only the number of valid ones is shown."""
+    """An agent or a person that is registered or has spoken; of its tokens only the number of valid
+    ones is shown."""
 
     name: str
     role: Role
+    registered: bool
     speaks: tuple[str, ...]
-    registered_at: str
+    registered_at: str | None
+    holds: tuple[str, ...]
+    """The tasks that it holds."""
+    waiting: int
+    """Number of ready tasks that are reserved for it."""
+    last_seen: str | None
+    """Last sign of life, where there was one lately."""
     tokens: int
     has_key: bool
     paused: PauseResource | None
@@ -67,51 +72,49 @@ async def list_agents_page(call: Call) -> AgentPage:
     more = page[-1].name if found[query.limit :] else None
     states = _agent_states(call)
     return AgentPage(
-        [_to_resource(record, call.now, states.get(record.name)) for record in page], more
+        [_to_resource(agent, call.now, states.get(agent.name)) for agent in page], more
     )
 
 
-def _find_agents(store: Store, query: AgentFilter, now: int) -> list[AgentRecord]:
-    """Read the matching agents: at least one more than fits on the page, if there is one."""
-    found, after = list[AgentRecord](), query.after
-    while len(found) <= query.limit and (batch := list_agents(store, after)):
-        found += (record for record in batch if _matches(record, query, now))
-        after = batch[-1].name
-    return found
+def _find_agents(store: Store, query: AgentFilter, now: int) -> list[AgentStatus]:
+    """Read the matching agents that come after a name."""
+    everybody = list_everybody(store, now)
+    return [agent for agent in everybody if agent.name > query.after and _matches(agent, query)]
 
 
-def _matches(record: AgentRecord, query: AgentFilter, now: int) -> bool:
+def _matches(agent: AgentStatus, query: AgentFilter) -> bool:
+    speaks = agent.record.speaks if agent.record else ()
     return (
-        query.role in (UNSET, record.role)
-        and (not query.speaks or query.speaks in record.speaks)
-        and query.paused in (UNSET, record.active_pause(now) is not None)
+        query.role in (UNSET, agent.role)
+        and (not query.speaks or query.speaks in speaks)
+        and query.paused in (UNSET, agent.pause is not None)
     )
 
 
 async def show_agent(call: Call) -> Agent:
     """Show one agent by its name."""
-    record = await call.context.find_or_raise(_find_record, call.path_params["name"])
-    return _to_resource(record, call.now, _agent_states(call).get(record.name))
+    agent = await call.context.find_or_raise(find_anybody, call.now, call.path_params["name"])
+    return _to_resource(agent, call.now, _agent_states(call).get(agent.name))
 
 
 def _agent_states(call: Call) -> dict[str, AgentState]:
     return {state.name: state for state in call.context.deps.agent_states()}
 
 
-def _find_record(store: Store, name: str) -> AgentRecord | Refusal:
-    known = find_agent(store, name)
-    return known or not_found.agent(name)
-
-
-def _to_resource(record: AgentRecord, now: int, state: AgentState | None) -> Agent:
+def _to_resource(agent: AgentStatus, now: int, state: AgentState | None) -> Agent:
+    shown = agent_resource(agent, now)
     return Agent(
-        name=record.name,
-        role=record.role,
-        speaks=record.speaks,
-        registered_at=to_rfc3339(record.registered_at),
-        tokens=len(record.valid_tokens(now)),
-        has_key=bool(record.key),
-        paused=pause_resource(record.active_pause(now)),
+        name=shown.name,
+        role=shown.role,
+        registered=shown.registered,
+        speaks=shown.speaks,
+        registered_at=shown.registered_at,
+        holds=shown.holds,
+        waiting=shown.waiting,
+        last_seen=shown.last_seen,
+        tokens=sum(token.state == "good" for token in shown.tokens),
+        has_key=shown.key is not None,
+        paused=shown.paused,
         activity=None if state is None else _to_activity(state),
     )
 

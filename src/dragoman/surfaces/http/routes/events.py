@@ -11,8 +11,9 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.limits import MAX_PAGE_BYTES
-from dragoman.engine.ports import Gap, Store, find_gap
+from dragoman.engine.ports import Gap, find_gap
 from dragoman.engine.queries.tasks import find_task_stream
+from dragoman.engine.queries.visibility import EntrySource
 from dragoman.engine.schemas.tasks import EntryResource
 from dragoman.surfaces.http.context import MAX_WAIT_MS, AppContext, Call, open_waiter
 from dragoman.surfaces.http.endpoint import Endpoint, Query
@@ -99,7 +100,8 @@ async def parse_filter(call: Call, query: EntryFilterQuery) -> EntryFilter:
             "invalid_request", f"{query.type!a} is not an event; known: {known}", "type"
         )
     stream = await call.context.find_or_raise(find_task_stream, query.task) if query.task else ""
-    return EntryFilter(stream, query.type, query.agent, _dialect_events(call, query.dialect))
+    events = _dialect_events(call, query.dialect)
+    return EntryFilter(stream, query.type, query.agent, events, call.reader)
 
 
 def _dialect_events(call: Call, name: str) -> frozenset[str] | None:
@@ -115,7 +117,9 @@ async def list_events(call: Call) -> _EncodedPage:
     entry_filter = await parse_filter(call, query)
     context, monotonic = call.context, call.context.deps.monotonic
     if not query.wait:
-        return await context.read(_read_page, query.after, query.limit, entry_filter)
+        return await asyncio.to_thread(
+            _read_page, context.entries, query.after, query.limit, entry_filter
+        )
     feed, after, end = context.feed, query.after, monotonic() + query.wait / 1_000
     async with open_waiter(context, call.request) as waiter:
         while True:
@@ -123,7 +127,9 @@ async def list_events(call: Call) -> _EncodedPage:
             seen_head = feed.head
             frames = feed.kept_frames(after, entry_filter) if after <= seen_head else None
             page = (
-                await context.read(_read_page, after, query.limit, entry_filter)
+                await asyncio.to_thread(
+                    _read_page, context.entries, after, query.limit, entry_filter
+                )
                 if frames is None
                 else _to_page(
                     *select_data(frames, entry_filter, after, query.limit, MAX_PAGE_BYTES)
@@ -137,9 +143,11 @@ async def list_events(call: Call) -> _EncodedPage:
                 await waiter.wait(remaining)
 
 
-def _read_page(store: Store, after: int, limit: int, entry_filter: EntryFilter) -> _EncodedPage:
-    page = _to_page(*read_frames(store, entry_filter, after, limit, MAX_PAGE_BYTES, _MAX_PAGES))
-    gap = None if page.events else find_gap(store, after)
+def _read_page(
+    source: EntrySource, after: int, limit: int, entry_filter: EntryFilter
+) -> _EncodedPage:
+    page = _to_page(*read_frames(source, entry_filter, after, limit, MAX_PAGE_BYTES, _MAX_PAGES))
+    gap = None if page.events else find_gap(source.store, after)
     return page if gap is None else _EncodedPage([], gap.until, gap)
 
 
@@ -210,7 +218,8 @@ def _check_filters(query: StreamQuery) -> None:
 async def _trace_filter_of(call: Call, query: StreamQuery) -> TraceFilter:
     """Parse the filters for trace events; `type` is one of theirs then."""
     stream = await call.context.find_or_raise(find_task_stream, query.task) if query.task else ""
-    return TraceFilter(stream.partition(":")[2], query.type, query.session)
+    task = stream.partition(":")[2]
+    return TraceFilter(task, query.type, query.session, call.reader)
 
 
 EVENT_STREAM = "text/event-stream"

@@ -16,7 +16,6 @@ from dragoman.engine.queries.handoffs import (
     HandoffFilter,
     find_handoff,
     handoff_page,
-    hidden_teamspaces,
 )
 from dragoman.engine.schemas.handoffs import (
     HandoffDetail,
@@ -66,8 +65,7 @@ async def list_handoffs(call: Call) -> HandoffPage:
         sender=query.sender,
         recipient=query.to,
         teamspace=query.teamspace,
-        reader=_reader_name(call),
-        hidden_teamspaces=_closed_teamspaces(call),
+        reader=call.reader,
         before=END_OF_LIST if query.cursor is UNSET else query.cursor,
         limit=query.limit,
     )
@@ -96,19 +94,7 @@ async def diagnose(call: Call) -> HandoffDiagnosis:
 
 
 async def _find(call: Call) -> Handoff:
-    id = call.path_params["id"]
-    return await call.context.find_or_raise(
-        find_handoff, id, _reader_name(call), _closed_teamspaces(call)
-    )
-
-
-def _closed_teamspaces(call: Call) -> frozenset[str]:
-    return hidden_teamspaces(call.context.deps.settings.teamspaces, call.principal.actor)
-
-
-def _reader_name(call: Call) -> str:
-    """Return the name of the caller; empty for the owner of the hub, who sees everything."""
-    return "" if call.principal.is_owner else call.principal.actor.name
+    return await call.context.find_or_raise(find_handoff, call.path_params["id"], call.reader)
 
 
 ENDPOINTS = (

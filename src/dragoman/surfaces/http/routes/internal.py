@@ -1,20 +1,25 @@
-"""Commands and operations in anybody's name, for the hub's owner: `/v1/internal/…`.
+"""Commands of the command line while a hub runs: `/v1/internal/…`.
 
-The command line uses them while a hub runs: the caller says for whom it speaks, as it could without
-a running hub. `operations` is for those that need what only the running hub knows.
+`commands` and `operations` are for the hub's owner: the caller says for whom it speaks, as it could
+without a running hub. `cli` runs a command of the command line for the bearer of any token.
 """
 
+import asyncio
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Raw, Struct, UnsetType
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from dragoman.core.actor import Actor
 from dragoman.core.base import Role
-from dragoman.core.errors import Refused
+from dragoman.core.errors import Refusal, Refused, SettingsError
 from dragoman.core.ids import check_agent
 from dragoman.core.limits import MAX_SAFE_INTEGER
 from dragoman.engine.forwarding import (
+    CommandRun,
     ForwardedCall,
     ForwardedCommands,
     ForwardedOutput,
@@ -22,8 +27,10 @@ from dragoman.engine.forwarding import (
     ForwardedResult,
 )
 from dragoman.engine.request import Rejected
-from dragoman.surfaces.http.context import Call
+from dragoman.engine.schemas.settings import ReloadedSettings
+from dragoman.surfaces.http.context import AppContext, Call, open_waiter
 from dragoman.surfaces.http.endpoint import Endpoint, Query
+from dragoman.surfaces.http.errors import encode
 from dragoman.surfaces.http.parameters import AgentFilter
 from dragoman.surfaces.http.routes.messages import count_message
 
@@ -108,13 +115,71 @@ async def call_operation(call: Call) -> ForwardedReply:
 
 # --- command line -----------------------------------------------------------------------------
 
+_SIGN_OF_LIFE_SECONDS = 2.0
+"""A caller that waits gets an empty line this often, so that it notices a hub that hangs."""
+_LINES = "application/x-ndjson"
 
-async def run_cli_command(call: Call) -> ForwardedOutput:
-    """Run a command of the command line for its caller."""
-    return await call.context.deps.run_command(call.body)
+
+async def run_cli_command(call: Call) -> Any:
+    """Run a command of the command line as the bearer of the token."""
+    run = call.context.deps.start_command(call.body, call.principal)
+    part = asyncio.ensure_future(run.next_part())
+    await asyncio.wait({part}, timeout=_SIGN_OF_LIFE_SECONDS)
+    if part.done() and part.result().is_last:
+        return part.result()
+    return CommandStream(call.context, run, part)
+
+
+class CommandStream(Response):
+    """The response of a command that takes its time: a line for each part of its output."""
+
+    def __init__(
+        self, context: AppContext, run: CommandRun, first: "asyncio.Future[ForwardedOutput]"
+    ) -> None:
+        super().__init__()
+        self._context = context
+        self._run = run
+        self._first = first
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        run, part = self._run, self._first
+        scope["progress"].is_stream = True
+        try:
+            async with open_waiter(self._context, Request(scope, receive)) as waiter:
+                headers = [(b"content-type", _LINES.encode()), (b"cache-control", b"no-store")]
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
+                while True:
+                    await asyncio.wait({part}, timeout=_SIGN_OF_LIFE_SECONDS)
+                    if waiter.is_closed:
+                        run.close()
+                    line = encode(part.result()) if part.done() else b""
+                    await send(
+                        {"type": "http.response.body", "body": line + b"\n", "more_body": True}
+                    )
+                    if part.done():
+                        if part.result().is_last:
+                            break
+                        part = asyncio.ensure_future(run.next_part())
+        finally:
+            run.close()
+            part.cancel()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+# --- settings ---------------------------------------------------------------------------------
+
+
+async def reload_settings(call: Call) -> ReloadedSettings:
+    """Reload the settings of the hub: agents are added, changed and removed while it runs."""
+    try:
+        return await call.context.deps.reload()
+    except SettingsError as error:
+        detail = f"{error.detail}; nothing was changed, the hub goes on as it was"
+        raise Refused(Refusal(error.code, detail)) from None
 
 
 MESSAGE_ENDPOINTS = (
+    Endpoint("POST", "/v1/reload", reload_settings, ReloadedSettings, owner_only=True),
     Endpoint(
         "POST",
         "/v1/internal/operations",
@@ -133,6 +198,6 @@ MESSAGE_ENDPOINTS = (
         ForwardedOutput,
         body=ForwardedCall,
         max_bytes=None,
-        owner_only=True,
+        other_media={_LINES: (ForwardedOutput,)},
     ),
 )

@@ -1,46 +1,53 @@
-"""Actions on tasks for callers without a dialect: create, claim, heartbeat, move, report, …"""
+"""Actions on tasks for callers without a dialect: create, delegate, claim, heartbeat, and those of
+the table of task actions."""
 
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 
-from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
+from dragoman.core.attempt import ClaimTask, RenewLease
 from dragoman.core.authority import MAY_MANAGE_CREDENTIALS, may_manage_credentials_of
-from dragoman.core.base import Command, LinkKind, Outcome, Priority, Status
-from dragoman.core.errors import Refused
+from dragoman.core.base import Priority, Status
+from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import check_task_id
-from dragoman.core.limits import (
-    LEASE_RANGE_MS,
-    MAX_ATTEMPTS,
-    MAX_BODY,
-    MAX_LINKS,
-    MAX_REASON,
-    MAX_SAFE_INTEGER,
-    MAX_TEXT,
-    MAX_TITLE,
-)
+from dragoman.core.limits import LEASE_RANGE_MS, MAX_ATTEMPTS, MAX_BODY, MAX_TITLE
 from dragoman.core.read import Receipt
-from dragoman.core.task_state import AliasTask, CreateTask, LinkTask, MoveTask, NoteTask, UpdateTask
+from dragoman.core.task_state import CreateTask
 from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
+from dragoman.engine.ports import Store
 from dragoman.engine.queries.agents import find_agent
-from dragoman.engine.schemas.tasks import TaskDetail
-from dragoman.surfaces.http.context import Call
-from dragoman.surfaces.http.endpoint import Body, Endpoint, respond
-from dragoman.surfaces.http.errors import problem_error
-from dragoman.surfaces.http.parameters import (
+from dragoman.engine.queries.briefing import Briefing, find_briefing
+from dragoman.engine.queries.tasks import TaskView, find_task
+from dragoman.engine.schemas.briefing import BriefingResource, briefing_resource
+from dragoman.engine.schemas.name_formats import (
     AgentName,
-    Alias,
     NewAssignee,
     NewId,
     OptionalTaskName,
     Session,
-    TaskName,
 )
+from dragoman.engine.schemas.tasks import (
+    QuestionedTask,
+    TaskDetail,
+    questioned_task,
+    task_detail,
+)
+from dragoman.engine.task_actions import (
+    QUESTION_ACTIONS,
+    TASK_ACTIONS,
+    ActionSettings,
+    Aliases,
+    Checks,
+    Fence,
+    TaskNames,
+    Texts,
+    summarize,
+)
+from dragoman.surfaces.http.context import Call
+from dragoman.surfaces.http.endpoint import Body, Endpoint, respond
+from dragoman.surfaces.http.errors import problem_error
 from dragoman.surfaces.http.routes.tasks import task_after
 
-Fence = Annotated[
-    int, Meta(ge=0, le=MAX_SAFE_INTEGER, description="The fencing token of the claim, to be safe.")
-]
 LeaseTtl = Annotated[
     int,
     Meta(
@@ -49,9 +56,6 @@ LeaseTtl = Annotated[
         description="How long the agent may be silent, in ms.",
     ),
 ]
-ReasonText = Annotated[str, Meta(max_length=MAX_REASON)]
-ProgressText = Annotated[str, Meta(max_length=MAX_TEXT)]
-Reasons = Annotated[tuple[ReasonText, ...], Meta(max_length=MAX_LINKS)]
 Deadline = Annotated[
     str,
     Meta(
@@ -60,8 +64,6 @@ Deadline = Annotated[
         extra_json_schema={"format": "date-time"},
     ),
 ]
-TaskNames = Annotated[tuple[TaskName, ...], Meta(max_length=MAX_LINKS)]
-Aliases = Annotated[tuple[Alias, ...], Meta(max_length=MAX_LINKS)]
 
 
 class CreateTaskBody(Body, frozen=True):
@@ -79,6 +81,7 @@ class CreateTaskBody(Body, frozen=True):
     discovered_from: OptionalTaskName = ""
     aliases: Aliases = ()
     max_attempts: Annotated[int, Meta(ge=1, le=MAX_ATTEMPTS)] | None = None
+    checks: Checks = ()
 
 
 async def create_task(call: Call) -> Any:
@@ -102,6 +105,7 @@ async def create_task(call: Call) -> Any:
         discovered_from=body.discovered_from,
         aliases=body.aliases,
         max_attempts=defaults.max_attempts if attempts is None else attempts,
+        checks=body.checks,
     )
     return await _create(call, command)
 
@@ -122,10 +126,10 @@ class DelegateBody(Body, frozen=True, kw_only=True):
     due_by: Deadline
     body: Annotated[str, Meta(max_length=MAX_BODY)] = ""
     priority: Priority = "normal"
-    acceptance_criteria: Reasons = ()
-    expected_outputs: Reasons = ()
-    context_refs: Reasons = ()
-    constraints: Reasons = ()
+    acceptance_criteria: Texts = ()
+    expected_outputs: Texts = ()
+    context_refs: Texts = ()
+    constraints: Texts = ()
 
 
 async def delegate_part(call: Call) -> Any:
@@ -176,6 +180,8 @@ class ClaimedTask(Struct, frozen=True, rename="camel"):
     expires_at: str | None
     """None if the claim was repeated and its attempt is over."""
     task: TaskDetail
+    briefing: BriefingResource | None = None
+    """All that earlier attempts, answers and reviews left; None if there is nothing."""
     token: str | None = None
     """Token of this attempt while it lasts, for callers that claim in another's name. Such a caller
     could not go on without it, and may pass it to the agent as its credentials."""
@@ -196,7 +202,8 @@ def claim_command(call: Call, task: str, body: ClaimBody) -> ClaimTask:
 
 async def claim_response(call: Call, command: ClaimTask, receipt: Receipt) -> ClaimedTask:
     """Build the response to a claim; with the lease as it is now (S-IDEM)."""
-    task = await task_after(call, receipt)
+    view, briefing = await call.context.find_or_raise(_read_claimed, receipt)
+    task = task_detail(view.task, view.lease, call.now)
     lease = task.lease if task.lease and task.lease.fence == receipt.fence else None
     return ClaimedTask(
         agent=command.agent,
@@ -205,8 +212,16 @@ async def claim_response(call: Call, command: ClaimTask, receipt: Receipt) -> Cl
         fence=receipt.fence,
         expires_at=lease and lease.expires_at,
         task=task,
+        briefing=briefing_resource(briefing),
         token=await _attempt_token(call, command.agent, receipt) if lease and lease.valid else None,
     )
+
+
+def _read_claimed(store: Store, receipt: Receipt) -> tuple[TaskView, Briefing | None] | Refusal:
+    view = find_task(store, receipt.task, receipt.version)
+    if isinstance(view, Refusal):
+        return view
+    return view, find_briefing(store, view.task, receipt.version)
 
 
 async def _attempt_token(call: Call, agent: str, receipt: Receipt) -> str | None:
@@ -248,139 +263,14 @@ async def renew_lease(call: Call) -> LeaseStatus:
     )
 
 
-class TaskAction(Body, frozen=True):
-    """The body of an action on a task, which runs commands and shows the task after them."""
-
-    fence: Fence | None = None
-
-    def commands(self, call: Call, task: str) -> list[Command]:
-        """Return the commands to run."""
-        raise NotImplementedError
-
-
-class ReleaseBody(TaskAction, frozen=True):
-    """Release a task, without counting a failure."""
-
-    reason: ReasonText = "released"
-
-    def commands(self, call: Call, task: str) -> list[Command]:
-        del call
-        return [ReleaseTask(task, self.reason, self.fence)]
-
-
-class MoveBody(TaskAction, frozen=True, kw_only=True):
-    """Move a task to another status; only a claim leads to in-progress."""
-
-    to: Status
-    reason: ReasonText = ""
-
-    def commands(self, call: Call, task: str) -> list[Command]:
-        del call
-        return [MoveTask(task, self.to, self.reason, self.fence)]
-
-
-class NoteBody(TaskAction, frozen=True, kw_only=True):
-    """Add a line to a task's work log."""
-
-    text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
-
-    def commands(self, call: Call, task: str) -> list[Command]:
-        del call
-        return [NoteTask(task, self.text, self.fence)]
-
-
-class LinkBody(TaskAction, frozen=True):
-    """Link a task to others, or add names to it; all or none."""
-
-    blocked_by: TaskNames = ()
-    parent: OptionalTaskName = ""
-    discovered_from: OptionalTaskName = ""
-    aliases: Aliases = ()
-
-    def commands(self, call: Call, task: str) -> list[Command]:
-        del call
-        links: tuple[tuple[LinkKind, tuple[str, ...]], ...] = (
-            ("blocked-by", self.blocked_by),
-            ("parent", (self.parent,)),
-            ("discovered-from", (self.discovered_from,)),
-        )
-        found: list[Command] = [
-            LinkTask(task, kind, other, self.fence)
-            for kind, others in links
-            for other in others
-            if other
-        ]
-        found += [AliasTask(task, name, self.fence) for name in self.aliases]
-        if not found:
-            raise problem_error(
-                "invalid_field",
-                "at least one of blocked_by, parent, discovered_from and aliases is needed",
-            )
-        return found
-
-
-class UpdateBody(TaskAction, frozen=True):
-    """Report progress: another status where the transition table allows it, else a line in the
-    log."""
-
-    to: Status | None = None
-    progress: ProgressText = ""
-    notes: ProgressText = ""
-    blockers: Reasons = ()
-
-    def commands(self, call: Call, task: str) -> list[Command]:
-        del call
-        if self.to is None and not (self.progress or self.notes or self.blockers):
-            raise problem_error(
-                "invalid_field", "at least one of to, progress, notes and blockers is needed"
-            )
-        return [
-            UpdateTask(task, self.to, self.progress, self.notes, self.blockers, fence=self.fence)
-        ]
-
-
-class ReportBody(TaskAction, frozen=True, kw_only=True):
-    """Report the outcome of an attempt; applied at once, or when its session or its lease ends."""
-
-    outcome: Outcome
-    notes: ProgressText = ""
-    blockers: Reasons = ()
-    details: Annotated[
-        dict[str, Any],
-        Meta(description="Details for programs; a number `cost` counts for the agent's budget."),
-    ] = field(default_factory=dict[str, Any])
-    apply: bool = True
-
-    def commands(self, call: Call, task: str) -> list[Command]:
-        backoff = call.context.deps.settings.retry
-        return [
-            ReportOutcome(
-                task,
-                self.outcome,
-                self.notes,
-                self.blockers,
-                self.details,
-                self.fence,
-                self.apply,
-                backoff,
-            )
-        ]
-
-
-_TASK_ACTIONS: dict[str, type[TaskAction]] = {
-    "release": ReleaseBody,
-    "move": MoveBody,
-    "note": NoteBody,
-    "link": LinkBody,
-    "update": UpdateBody,
-    "report": ReportBody,
-}
-
-
 async def _run_action(call: Call) -> TaskDetail:
-    action: TaskAction = call.body
-    accepted = await call.submit(*action.commands(call, call.path_params["name"]))
-    return await task_after(call, accepted.receipts[-1])
+    known = call.context.deps.settings
+    settings = ActionSettings(known.retry, known.attempts.pauses_limited)
+    commands = call.body.commands(call.path_params["name"], call.principal.actor, settings)
+    accepted = await call.submit(*commands)
+    receipt = accepted.receipts[-1]
+    task = await task_after(call, receipt)
+    return questioned_task(task, receipt.question) if receipt.question else task
 
 
 ENDPOINTS = (
@@ -400,10 +290,10 @@ ENDPOINTS = (
             "POST",
             f"/v1/tasks/{{name}}/{name}",
             _run_action,
-            TaskDetail,
+            QuestionedTask if name in QUESTION_ACTIONS else TaskDetail,
             body=shape,
-            title=(shape.__doc__ or "").partition(";")[0].partition(":")[0].removesuffix("."),
+            title=summarize(shape),
         )
-        for name, shape in _TASK_ACTIONS.items()
+        for name, shape in TASK_ACTIONS.items()
     ),
 )

@@ -1,16 +1,28 @@
-"""Tasks over HTTP: list, show, history, runs."""
+"""Tasks over HTTP: list, show, history, story, runs."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from starlette.responses import Response
 
 from dragoman.core.base import Status
 from dragoman.core.limits import MAX_SAFE_INTEGER
 from dragoman.core.read import Receipt
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store
+from dragoman.engine.queries.briefing import find_briefing
 from dragoman.engine.queries.entries import decode_event, stream_entries
-from dragoman.engine.queries.tasks import TaskFilter, find_task, find_task_stream, page_of_tasks
+from dragoman.engine.queries.story import read_story
+from dragoman.engine.queries.tasks import (
+    TaskFilter,
+    find_task,
+    find_task_stream,
+    page_of_past_tasks,
+    page_of_tasks,
+    task_as_of,
+)
+from dragoman.engine.schemas.briefing import BriefingResource, briefing_resource
+from dragoman.engine.schemas.story import StoryPage, story_page
 from dragoman.engine.schemas.tasks import (
     ReportResource,
     TaskDetail,
@@ -25,6 +37,7 @@ from dragoman.surfaces.http.context import Call
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.errors import problem_error
 from dragoman.surfaces.http.parameters import (
+    After,
     AgentFilter,
     Cursor,
     HistoryPage,
@@ -32,6 +45,15 @@ from dragoman.surfaces.http.parameters import (
     Limit,
     history_page,
 )
+
+AsOf = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=MAX_SAFE_INTEGER,
+        description="As it was at this position of the ledger, which is replayed up to there.",
+    ),
+]
 
 
 class TasksQuery(Query, frozen=True):
@@ -42,6 +64,7 @@ class TasksQuery(Query, frozen=True):
     ready: Annotated[bool, Meta(description="Only what can be claimed now.")] = False
     limit: Limit = 50
     cursor: Cursor | UnsetType = UNSET
+    as_of: AsOf | UnsetType = UNSET
 
 
 class TaskPage(Struct, frozen=True):
@@ -66,12 +89,26 @@ async def list_tasks(call: Call) -> TaskPage:
         limit=query.limit,
     )
     now = call.now
-    page = await call.context.read(page_of_tasks, page_query, now)
+    page = (
+        await call.context.read(page_of_tasks, page_query, now)
+        if query.as_of is UNSET
+        else await call.context.read(page_of_past_tasks, page_query, query.as_of, now)
+    )
     return TaskPage([task_summary(view.task, view.lease, now) for view in page.tasks], page.next)
+
+
+class PastTaskQuery(Query, frozen=True):
+    """The moment as of which a task is shown; else now."""
+
+    as_of: AsOf | UnsetType = UNSET
 
 
 async def show_task(call: Call) -> TaskDetail:
     """Show one task by any of its names."""
+    as_of = call.query.as_of
+    if as_of is not UNSET:
+        task = await call.context.find_or_raise(task_as_of, call.path_params["name"], as_of)
+        return task_detail(task, None, call.now)
     view = await call.context.find_or_raise(find_task, call.path_params["name"])
     return task_detail(view.task, view.lease, call.now)
 
@@ -82,11 +119,40 @@ async def task_after(call: Call, receipt: Receipt) -> TaskDetail:
     return task_detail(view.task, view.lease, call.now)
 
 
+async def show_briefing(call: Call) -> Any:
+    """Show what earlier attempts, answers and reviews left for whoever works on a task next."""
+    view = await call.context.find_or_raise(find_task, call.path_params["name"])
+    briefing = await call.context.read(find_briefing, view.task)
+    return Response(status_code=204) if briefing is None else briefing_resource(briefing)
+
+
 async def list_task_events(call: Call) -> HistoryPage:
     """List the entries of a task; counted by their version in its own stream."""
     return await history_page(
         call, await call.context.find_or_raise(find_task_stream, call.path_params["name"])
     )
+
+
+class StoryQuery(Query, frozen=True):
+    """Paging of a story."""
+
+    after: After = 0
+    limit: Limit = 200
+
+
+async def show_story(call: Call) -> StoryPage:
+    """Show everything about a task over all its streams, in the order of the ledger."""
+    query: StoryQuery = call.query
+    deps = call.context.deps
+    story = await call.context.find_or_raise(
+        read_story,
+        call.path_params["name"],
+        deps.router.dialects,
+        after=query.after,
+        limit=query.limit,
+        reader=call.reader,
+    )
+    return story_page(story, call.now)
 
 
 class Run(Struct, frozen=True, rename="camel"):
@@ -162,7 +228,15 @@ def _to_run(attempt: Attempt) -> Run:
 
 ENDPOINTS = (
     Endpoint("GET", "/v1/tasks", list_tasks, TaskPage, query=TasksQuery),
-    Endpoint("GET", "/v1/tasks/{name}", show_task, TaskDetail),
+    Endpoint("GET", "/v1/tasks/{name}", show_task, TaskDetail, query=PastTaskQuery),
+    Endpoint(
+        "GET",
+        "/v1/tasks/{name}/briefing",
+        show_briefing,
+        BriefingResource,
+        other_statuses={204: "There is nothing besides the text of the task."},
+    ),
     Endpoint("GET", "/v1/tasks/{name}/events", list_task_events, HistoryPage, query=HistoryQuery),
+    Endpoint("GET", "/v1/tasks/{name}/story", show_story, StoryPage, query=StoryQuery),
     Endpoint("GET", "/v1/runs/{name}", list_runs, Runs, query=RunsQuery),
 )

@@ -1,0 +1,56 @@
+"""The operation by which an agent reads what was delivered to it in its dialect."""
+
+from typing import Annotated, Any, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+
+from dragoman.core.actor import Actor
+from dragoman.core.base import Role
+from dragoman.core.limits import MAX_PAGE
+from dragoman.core.mail import Mail
+from dragoman.engine.operation import Facts, LongPoll, QueryOperation
+from dragoman.engine.ports import ListQuery
+from dragoman.engine.queries.mail import Letter, is_empty_page, mail_page
+
+
+class DeliveredQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """Messages to you, oldest first."""
+
+    after: Annotated[int, Meta(ge=0, le=2**53 - 1)] = 0
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE)] = 50
+
+
+def delivered_kind(dialect: str, kind: str) -> str:
+    """Kind of the letter that holds a message of a dialect."""
+    return f"{dialect}.{kind}"[:64]
+
+
+def inbox_operation(dialect: str, name: str) -> QueryOperation:
+    """Operation that lists the messages that were delivered to its caller in this dialect."""
+    prefix = delivered_kind(dialect, "")
+
+    def plan(query: DeliveredQuery, actor: Actor, facts: Facts) -> Any:
+        def is_message(mail: Mail) -> bool:
+            return mail.kind.startswith(prefix)
+
+        listed = ListQuery(f"in:{actor.name}", query.after, limit=query.limit)
+        page = mail_page(facts.store, listed, is_message)
+        return {"messages": [_row(letter) for letter in page.letters], **page.continuation}
+
+    return QueryOperation(
+        name=name,
+        input=DeliveredQuery,
+        roles=frozenset(get_args(Role)),
+        plan=plan,
+        wait=LongPoll(is_empty_page, "mail"),
+        summary=f"Messages of {dialect} that were delivered to you, oldest first.",
+    )
+
+
+def _row(letter: Letter) -> dict[str, Any]:
+    return {
+        "position": letter.position,
+        "id": letter.mail.id,
+        "message": msgspec.json.decode(letter.mail.body),
+    }

@@ -1,0 +1,80 @@
+"""Runs the checks of work that was reported done, and records their results.
+
+A check that a stop of the hub breaks off is run again at the next start: what is to be run stands
+in the ledger.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from threading import Event
+from typing import Final
+
+from dragoman.core.actor import HUB_ACTOR
+from dragoman.core.base import CHECKS_LIST
+from dragoman.core.check_state import CheckResult, RecordChecks
+from dragoman.core.task_state import Task
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import ListQuery
+from dragoman.engine.queries.entries import LIST_PAGE, stream_state, walk_list
+
+_MAX_TASKS: Final = 100
+"""Tasks of one round."""
+
+RunCheck = Callable[[Task, int, Callable[[], bool]], CheckResult]
+"""Runs the n-th check of a task, counted from 1, until it ends or is not needed any more; then it
+raises InterruptedError."""
+
+
+class CheckRunner:
+    """Runs checks, those of several tasks at the same time."""
+
+    name = "checks"
+
+    def __init__(
+        self,
+        hub: Hub,
+        run_check: RunCheck,
+        concurrency: int,
+        is_running: Callable[[str], bool],
+    ) -> None:
+        """`is_running`: whether the program of a session, which has reported, still works on."""
+        self._hub = hub
+        self._is_running = is_running
+        self._run_check = run_check
+        self._concurrency = concurrency
+        self._stopped = Event()
+
+    def stop(self) -> None:
+        """Break off the checks that run."""
+        self._stopped.set()
+
+    def run_once(self, now: int) -> int:
+        """Run the checks of all tasks that wait for them; the number of tasks."""
+        del now
+        query = ListQuery(CHECKS_LIST, limit=LIST_PAGE)
+        store = self._hub.store
+        listed = islice(walk_list(store, query), _MAX_TASKS)
+        states = (stream_state(store, item.row) for item in listed)
+        waiting = [
+            state
+            for state in states
+            if isinstance(state, Task) and not (state.session and self._is_running(state.session))
+        ]
+        if not waiting:
+            return 0
+        with ThreadPoolExecutor(self._concurrency, thread_name_prefix="checks") as pool:
+            return sum(pool.map(self._check_task, waiting))
+
+    def _check_task(self, task: Task) -> bool:
+        """Run the checks of a task up to the first that fails, and record them."""
+        results: list[CheckResult] = []
+        for number in range(1, len(task.required_checks) + 1):
+            try:
+                results.append(self._run_check(task, number, self._stopped.is_set))
+            except InterruptedError:
+                return False
+            if not results[-1].has_passed:
+                break
+        self._hub.submit(HUB_ACTOR, RecordChecks(task.id, task.attempts, tuple(results)))
+        return True

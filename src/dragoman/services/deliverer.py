@@ -1,0 +1,598 @@
+"""The deliverer: what concerns an agent reaches its mailbox in a dialect that it speaks, once.
+
+One table says which event concerns whom. A request concerns an agent at most once: a letter or a
+message that reaches it in its own dialect anyway is not told again.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import chain
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.actor import HUB_ACTOR, HUB_NAME
+from dragoman.core.agent import AgentRecord
+from dragoman.core.attempt_state import TaskCheckpointed, TaskClaimed, TaskReported
+from dragoman.core.base import Event
+from dragoman.core.errors import Refusal
+from dragoman.core.event_table import EVENT_NAMES
+from dragoman.core.handoff.state import (
+    Handoff,
+    HandoffProposed,
+    HandoffRejected,
+    HandoffTransitioned,
+)
+from dragoman.core.ids import bare_name, task_stream
+from dragoman.core.intent.state import IntentCompleted, IntentDispatched, IntentUpdated
+from dragoman.core.limits import MAX_BODY, MAX_SUBJECT
+from dragoman.core.mail import MailPosted, PostMail
+from dragoman.core.notice import Notice
+from dragoman.core.question_state import QuestionAnswered, QuestionAsked
+from dragoman.core.task_state import (
+    INTENT_ALIAS_KIND,
+    DelegationAccepted,
+    DelegationEscalated,
+    DelegationRejected,
+    DelegationRequested,
+    Task,
+    TaskCreated,
+    TaskProgressed,
+    TaskTransitioned,
+)
+from dragoman.core.timestamps import to_rfc3339
+from dragoman.core.trace import TurnRecorded
+from dragoman.engine.delivered_messages import delivered_kind
+from dragoman.engine.hub import Hub
+from dragoman.engine.operation import Dialect, RawMessage
+from dragoman.engine.ports import Store
+from dragoman.engine.queries.agents import all_agents
+from dragoman.engine.queries.entries import all_entries, decode_event, find_by_id
+from dragoman.engine.queries.intents import find_intent, find_intent_of_task
+from dragoman.engine.queries.mail import all_mail
+from dragoman.engine.queries.story import task_of_entry
+from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.translation import TranslatedMessage, translate_notice
+from dragoman.ledger.entry import Entry, Line, read_line
+
+# --- ports ------------------------------------------------------------------------------------
+
+
+class Cursor(Protocol):
+    """Port: durable storage of a position in the ledger."""
+
+    def load(self) -> bytes:
+        """Saved data; empty before the first save."""
+        ...
+
+    def save(self, data: bytes) -> None: ...
+
+
+class _Position(Struct):
+    ledger: str = ""
+    position: int = 0
+
+
+WriteFile = Callable[[str, str, bytes], None]
+"""Writes a delivered message to the folder of an agent: its name, a file name, the content."""
+
+# --- concerns ---------------------------------------------------------------------------------
+
+
+class Concern(Struct, frozen=True):
+    """Something that an agent is to be told."""
+
+    recipient: str
+    notice: Notice
+    began_in: str
+    """The dialect in which the exchange began; empty: in none."""
+
+
+class _Told(Struct, frozen=True):
+    """An event with everything that its row of the table needs."""
+
+    store: Store
+    entry: Entry
+    line: Line[Any]
+    event: Any
+    task: Task
+
+    @property
+    def speaker(self) -> str:
+        """Name of the actor."""
+        return self.line.actor.partition(":")[2]
+
+    def to(self, recipient: str, began_in: str, notice: Notice) -> Concern:
+        """Tell an agent; the notice gets what every notice has."""
+        known = replace(
+            notice,
+            aof_id=self.task.aof_id,
+            sender=self.speaker,
+            recipient=recipient,
+            at=to_rfc3339(self.line.at),
+        )
+        return Concern(recipient, known, began_in)
+
+    def to_principals(self, notice: Notice) -> Iterator[Concern]:
+        """Tell those for whom the task is worked on."""
+        for name, began_in in _principals(self.store, self.task):
+            yield self.to(name, began_in, notice)
+
+
+def _principals(store: Store, task: Task) -> Iterator[tuple[str, str]]:
+    """Those who wait for a task, and the dialect in which each asked for it."""
+    if task.delegation is not None:
+        yield task.delegation.from_agent, "aof"
+    if task.handoff is not None:
+        yield task.handoff.owner, "acp"
+    intent = find_intent_of_task(store, task)
+    if intent is not None:
+        yield intent.by, "ccos"
+    for list_name in (f"thread:{task.mail_name}", f"bead:{task.mail_name}"):
+        for letter in all_mail(store, list_name):
+            if letter.mail.kind == "SPAWN_REQUEST":
+                yield letter.mail.sender, "agentmail"
+    (first,) = store.history(task_stream(task.id), 0, 1)
+    role, _, name = read_line(first.line).actor.partition(":")
+    if role == "agent" and task.assignee not in ("", name):
+        yield name, ""
+
+
+def _of_creation(told: _Told) -> Iterator[Concern]:
+    """A task that an agent creates for another one is its offer."""
+    event: TaskCreated = told.event
+    if event.reserved_for and told.line.actor.startswith("agent:"):
+        notice = Notice(kind="offer", title=event.title, text=event.body, priority=event.priority)
+        yield told.to(event.reserved_for, "", notice)
+
+
+def _of_delegation(told: _Told) -> Iterator[Concern]:
+    event: DelegationRequested = told.event
+    yield told.to(
+        event.to_agent,
+        "aof",
+        Notice(
+            kind="offer",
+            title=told.task.title,
+            text=told.task.body,
+            parent=event.parent,
+            due_by=to_rfc3339(event.due_by),
+            criteria=event.acceptance_criteria,
+            outputs=event.expected_outputs,
+            refs=event.context_refs,
+            constraints=event.constraints,
+        ),
+    )
+
+
+def _of_delegation_answer(told: _Told) -> Iterator[Concern]:
+    delegation, reason = told.task.delegation, getattr(told.event, "reason", "")
+    kind = "accepted" if isinstance(told.event, DelegationAccepted) else "rejected"
+    if delegation is not None:
+        yield told.to(delegation.from_agent, "aof", Notice(kind=kind, text=reason))
+
+
+def _of_escalation(told: _Told) -> Iterator[Concern]:
+    notice = Notice(kind="escalated", due_by=to_rfc3339(told.event.due_by))
+    yield from told.to_principals(notice)
+
+
+def _of_proposal(told: _Told) -> Iterator[Concern]:
+    event: HandoffProposed = told.event
+    parts: Any = event.package
+    task, work, context = (parts.get(name, {}) for name in ("task", "work_state", "context"))
+    yield told.to(
+        event.recipient,
+        "acp",
+        Notice(
+            kind="offer",
+            title=event.title,
+            objective=task.get("objective", ""),
+            criteria=tuple(task.get("success_criteria", ())),
+            priority=task.get("priority", ""),
+            text=context.get("summary", ""),
+            next_steps=work.get("next_step", ""),
+            due_by=task.get("deadline", ""),
+            handoff=event.id,
+            package_hash=event.package_hash,
+        ),
+    )
+
+
+def _of_handoff_step(told: _Told) -> Iterator[Concern]:
+    handoff = find_by_id(told.store, told.entry.stream.partition(":")[2], Handoff)
+    event: HandoffTransitioned = told.event
+    known: dict[str, Any] = {"text": event.note}
+    if isinstance(handoff, Handoff):
+        known |= {"handoff": handoff.id, "package_hash": handoff.package_hash}
+        if event.to == "activated":
+            yield told.to(handoff.sender, "acp", Notice(kind="accepted", **known))
+        if event.to == "completed":
+            result = Notice(kind="result", outcome="done", **known)
+            yield told.to(handoff.sender, "acp", result)
+
+
+def _of_handoff_rejection(told: _Told) -> Iterator[Concern]:
+    handoff = find_by_id(told.store, told.entry.stream.partition(":")[2], Handoff)
+    event: HandoffRejected = told.event
+    if isinstance(handoff, Handoff):
+        is_sender = told.speaker == handoff.sender
+        kind = "withdrawn" if is_sender else "rejected"
+        notice = Notice(
+            kind=kind,
+            reason=event.reason,
+            text=event.detail,
+            recommendation=event.suggested_fix,
+            handoff=handoff.id,
+            package_hash=handoff.package_hash,
+        )
+        yield told.to(handoff.recipient if is_sender else handoff.sender, "acp", notice)
+
+
+def _of_dispatch(told: _Told) -> Iterator[Concern]:
+    event: IntentDispatched = told.event
+    intent = find_intent(told.store, event.intent)
+    if not isinstance(intent, Refusal):
+        notice = Notice(
+            kind="offer",
+            title=told.task.title,
+            text=intent.goal,
+            params=dict(intent.params),
+            constraints=intent.constraints,
+            due_by="" if event.deadline is None else to_rfc3339(event.deadline),
+            request=event.request_id,
+        )
+        yield told.to(event.agent, "ccos", notice)
+
+
+def _of_intent_update(told: _Told) -> Iterator[Concern]:
+    event: IntentUpdated = told.event
+    notice = Notice(kind="progress", percent=event.progress, text=event.message)
+    yield from told.to_principals(replace(notice, request=event.request_id))
+
+
+def _of_intent_result(told: _Told) -> Iterator[Concern]:
+    event: IntentCompleted = told.event
+    known: dict[str, Any] = {"request": event.request_id}
+    if event.success:
+        is_text = isinstance(event.output, str)
+        said = {"text" if is_text else "output": event.output}
+        yield from told.to_principals(Notice(kind="result", outcome="done", **said, **known))
+    else:
+        yield from told.to_principals(Notice(kind="failed", text=event.error, **known))
+
+
+def _of_claim(told: _Told) -> Iterator[Concern]:
+    notice = Notice(kind="accepted", title=told.task.title, session=told.event.session)
+    yield from told.to_principals(notice)
+
+
+def _of_progress(told: _Told) -> Iterator[Concern]:
+    event: TaskProgressed = told.event
+    notice = Notice(
+        kind="progress", text=event.progress, notes=event.notes, blockers=event.blockers
+    )
+    yield from told.to_principals(notice)
+
+
+def _of_turn(told: _Told) -> Iterator[Concern]:
+    content: Any = told.event.envelope.get("content", {})
+    yield from told.to_principals(Notice(kind="progress", text=content.get("thought", "")))
+
+
+def _of_question(told: _Told) -> Iterator[Concern]:
+    yield from told.to_principals(Notice(kind="help_asked", question=told.event.text))
+
+
+def _of_answer(told: _Told) -> Iterator[Concern]:
+    known = (*told.task.answers, *told.task.questions)
+    asked = next((one.asked_by for one in known if one.id == told.event.id), "")
+    if asked:
+        yield told.to(asked, "", Notice(kind="help_answered", text=told.event.text))
+
+
+def _of_report(told: _Told) -> Iterator[Concern]:
+    event: TaskReported = told.event
+    kinds: Mapping[str, Any] = {"blocked": "failed", "failed": "failed", "partial": "checkpoint"}
+    kind = kinds.get(event.outcome, "result")
+    details: Any = event.details
+    notice = Notice(
+        kind=kind,
+        outcome="" if kind == "failed" else event.outcome,
+        text=event.notes,
+        output=details.get("output"),
+        blockers=event.blockers,
+        files=tuple(map(str, details.get("deliverables", ()) or ())),
+        attempts=event.attempt if kind == "failed" else None,
+    )
+    yield from told.to_principals(notice)
+
+
+def _of_checkpoint(told: _Told) -> Iterator[Concern]:
+    event: TaskCheckpointed = told.event
+    notice = Notice(
+        kind="checkpoint",
+        reason=event.reason,
+        commit=event.commit,
+        text=event.description,
+        next_steps=event.next_steps,
+    )
+    yield from told.to_principals(notice)
+
+
+def _of_move(told: _Told) -> Iterator[Concern]:
+    event: TaskTransitioned = told.event
+    kinds: Mapping[str, Any] = {
+        "review": "result",
+        "done": "result",
+        "blocked": "failed" if event.by_report else "help_asked",
+        "deadletter": "failed",
+        "cancelled": "withdrawn",
+    }
+    if event.from_ == "review" and event.to == "ready" and told.task.assignee:
+        again = Notice(kind="offer", title=told.task.title, text=event.other_text or event.reason)
+        yield told.to(told.task.assignee, "", again)
+    kind = kinds.get(event.to)
+    if kind is not None:
+        text = event.other_text or event.reason
+        question = told.task.obstacle or text if kind == "help_asked" else ""
+        said = "" if question else text
+        notice = Notice(kind=kind, text=said, question=question, status=event.to)
+        yield from told.to_principals(notice)
+        if kind == "withdrawn" and told.task.assignee:
+            yield told.to(told.task.assignee, "", notice)
+
+
+CONCERNS: Final[Mapping[type[Event], Callable[[_Told], Iterator[Concern]]]] = {
+    TaskCreated: _of_creation,
+    DelegationRequested: _of_delegation,
+    DelegationAccepted: _of_delegation_answer,
+    DelegationRejected: _of_delegation_answer,
+    DelegationEscalated: _of_escalation,
+    HandoffProposed: _of_proposal,
+    HandoffRejected: _of_handoff_rejection,
+    HandoffTransitioned: _of_handoff_step,
+    IntentDispatched: _of_dispatch,
+    IntentUpdated: _of_intent_update,
+    IntentCompleted: _of_intent_result,
+    TaskClaimed: _of_claim,
+    TaskProgressed: _of_progress,
+    TurnRecorded: _of_turn,
+    QuestionAsked: _of_question,
+    QuestionAnswered: _of_answer,
+    TaskReported: _of_report,
+    TaskCheckpointed: _of_checkpoint,
+    TaskTransitioned: _of_move,
+}
+"""Event -> who is told what about it. Letters concern their recipients."""
+
+
+# --- service ----------------------------------------------------------------------------------
+
+_MAX_REQUEST = 256
+"""Entries of one request that are looked at."""
+
+
+class Deliverer:
+    """Follows the ledger, and delivers to each agent that is registered with what it speaks."""
+
+    name = "deliverer"
+
+    def __init__(
+        self, hub: Hub, dialects: Sequence[Dialect], cursor: Cursor, write_file: WriteFile
+    ) -> None:
+        self._hub = hub
+        self._store = hub.store
+        self._dialects = {dialect.name: dialect for dialect in dialects}
+        self._cursor = cursor
+        self._write_file = write_file
+
+    def run_once(self, now: int) -> int:
+        """Deliver what the ledger tells since the last run; the number of messages."""
+        del now
+        after, head = self._load(), self._store.head()
+        if head <= after:
+            return 0
+        speakers = {
+            name: record for name, record in all_agents(self._store).items() if record.speaks
+        }
+        delivered = 0
+        if speakers:
+            for request in _requests(self._store, after, head):
+                delivered += self._deliver_request(request, speakers)
+        self._cursor.save(msgspec.json.encode(_Position(self._store.ledger_id(), head)))
+        return delivered
+
+    def _load(self) -> int:
+        """The position up to which everything is delivered; from the start for another ledger."""
+        data = self._cursor.load()
+        try:
+            known = msgspec.json.decode(data, type=_Position) if data else _Position()
+        except msgspec.MsgspecError:
+            known = _Position()
+        is_ours = known.ledger == self._store.ledger_id() and known.position <= self._store.head()
+        return known.position if is_ours else 0
+
+    def _deliver_request(
+        self, request: Sequence[Entry], speakers: Mapping[str, AgentRecord]
+    ) -> int:
+        """Tell each agent once about a request."""
+        told, delivered = set[str](), 0
+        letters = self._letters_of(request)
+        in_order = sorted(request, key=_is_general)
+        for concern in chain.from_iterable(map(self._concerns, in_order)):
+            record = speakers.get(concern.recipient)
+            if record is None or concern.recipient in told:
+                continue
+            if concern.recipient == concern.notice.sender:
+                continue
+            told.add(concern.recipient)
+            at = read_line(request[0].line).at
+            if at >= record.registered_at:
+                delivered += self._deliver(concern, record, request[0], letters)
+        return delivered
+
+    def _letters_of(self, request: Sequence[Entry]) -> set[tuple[str, str]]:
+        """Recipients of the letters of a request, each with the dialect of the letter."""
+        posted = (decode_event(entry) for entry in request if entry.event == _POSTED)
+        return {
+            (name, self._read_letter(event)[0])
+            for event in posted
+            if isinstance(event, MailPosted)
+            for name in (*event.to, *event.cc, *event.auto_copied)
+        }
+
+    def _concerns(self, entry: Entry) -> Iterator[Concern]:
+        event = decode_event(entry)
+        line = read_line(entry.line)
+        if isinstance(event, MailPosted):
+            yield from self._letter_concerns(entry, line, event)
+        find_concerns = CONCERNS.get(type(event))
+        task = None if find_concerns is None else _task_of(self._store, entry)
+        if find_concerns is not None and task is not None:
+            yield from find_concerns(_Told(self._store, entry, line, event, task))
+
+    def _letter_concerns(
+        self, entry: Entry, line: Line[Any], event: MailPosted
+    ) -> Iterator[Concern]:
+        """Concerns of a letter's recipients; what this service has posted concerns nobody."""
+        if event.id.startswith(_ID_PREFIX) or line.actor.partition(":")[2] == HUB_NAME:
+            return
+        about = task_of_entry(self._store, entry)
+        found = find_task(self._store, about) if about else None
+        task = None if found is None or isinstance(found, Refusal) else found.task
+        began_in, notice = self._read_letter(event)
+        known = replace(
+            notice,
+            aof_id=task.aof_id if task else "",
+            task="",
+            sender=event.sender,
+            at=to_rfc3339(line.at),
+            thread="",
+        )
+        for name in dict.fromkeys((*event.to, *event.cc, *event.auto_copied)):
+            yield Concern(name, replace(known, recipient=name), began_in)
+
+    def _read_letter(self, event: MailPosted) -> tuple[str, Notice]:
+        """The dialect of a letter that an agent has sent, and what it says."""
+        row = {"subject": event.subject, "body_md": event.body}
+        try:
+            payload: Any = msgspec.json.decode(event.body)
+        except msgspec.DecodeError:
+            payload = None
+        message = {"type": event.kind, "to": list(event.to), "payload": payload}
+        for name, value in (("acp", message), ("agentmail", row)):
+            dialect = self._dialects.get(name)
+            parsed = None if dialect is None else dialect.parse(RawMessage(value))
+            if dialect is not None and parsed is not None and parsed.fault is None:
+                notice = dialect.to_notice(parsed.message)
+                if notice is not None:
+                    return name, notice
+        return "", Notice(kind="message", title=event.subject, text=event.body)
+
+    def _deliver(
+        self,
+        concern: Concern,
+        record: AgentRecord,
+        first: Entry,
+        letters: set[tuple[str, str]],
+    ) -> int:
+        """Deliver in the dialect in which the exchange began, if the agent speaks it, else in the
+        first that it names; the number of messages."""
+        spoken = [name for name in record.speaks if name in self._dialects]
+        if not spoken:
+            return 0
+        name = concern.began_in if concern.began_in in spoken else spoken[0]
+        if (concern.recipient, name) in letters:
+            return 0  # it has a letter of the request itself
+        notice = self._name_task(concern.notice, name)
+        if name == "acp" and notice.kind == "offer":
+            # A message, not the action of an initiator.
+            notice = replace(notice, criteria=(), details={"criteria": list(notice.criteria)})
+        made = translate_notice(notice, "", self._dialects[name])
+        if isinstance(made, Refusal) or len(msgspec.json.encode(made.message)) > MAX_BODY:
+            return 0
+        self._post(made, concern.recipient, notice, first)
+        return 1
+
+    def _name_task(self, notice: Notice, dialect: str) -> Notice:
+        """The notice under the name that its task has in that dialect."""
+        found = find_task(self._store, notice.aof_id) if notice.aof_id else None
+        if found is None or isinstance(found, Refusal):
+            return notice
+        task = found.task
+        names = {"agentmail": task.mail_name, "aof": task.aof_id}
+        intent = next((a for a in task.aliases if a.startswith(f"{INTENT_ALIAS_KIND}:")), task.id)
+        names["ccos"] = bare_name(intent)
+        return replace(
+            notice, task=names.get(dialect, task.id), aof_id="" if dialect != "aof" else task.aof_id
+        )
+
+    def _post(self, made: TranslatedMessage, recipient: str, notice: Notice, first: Entry) -> None:
+        digest = sha256(f"{read_line(first.line).cause}\n{recipient}".encode()).hexdigest()
+        message, data = made.message, msgspec.json.encode(made.message)
+        parsed = self._dialects[made.to].parse(RawMessage(data))
+        kind = parsed.kind if parsed is not None else ""
+        if made.to == "agentmail":
+            subject, body = message["subject"], message["body_md"]
+        elif made.to == "acp":
+            kind, body = message["type"], msgspec.json.encode(message["payload"]).decode()
+            subject = f"{kind}: {notice.task}"
+        else:
+            kind, subject = delivered_kind(made.to, kind), f"{made.kind}: {notice.task}"
+            body = data.decode()
+        self._hub.submit(
+            HUB_ACTOR,
+            PostMail(
+                to=(recipient,),
+                subject=subject[:MAX_SUBJECT],
+                body=body,
+                kind=kind,
+                id=f"{_ID_PREFIX}{digest[:32]}",
+                bead=notice.task,
+            ),
+        )
+        self._write_file(recipient, f"{first.position:012}-{digest[:8]}.json", data + b"\n")
+
+
+_ID_PREFIX: Final = "delivery-"
+
+_POSTED: Final = EVENT_NAMES[MailPosted]
+
+
+_GENERAL: Final = frozenset((EVENT_NAMES[TaskTransitioned], EVENT_NAMES[TaskClaimed]))
+
+
+def _is_general(entry: Entry) -> bool:
+    """True for a move, which other events of its request say better."""
+    return entry.event in _GENERAL
+
+
+def _requests(store: Store, after: int, until: int) -> Iterator[list[Entry]]:
+    """The entries after a position, by request."""
+    request, cause = list[Entry](), ""
+    for entry in all_entries(store, after, until=until):
+        line = read_line(entry.line)
+        if line.cause != cause and request:
+            yield request
+            request = []
+        cause = line.cause
+        if len(request) < _MAX_REQUEST:
+            request.append(entry)
+    if request:
+        yield request
+
+
+def _task_of(store: Store, entry: Entry) -> Task | None:
+    """The task that an event is about."""
+    kind, _, name = entry.stream.partition(":")
+    if kind in ("task", "turns"):
+        about = name
+    elif kind == "intent":
+        about = f"{INTENT_ALIAS_KIND}:{name}"
+    else:
+        about = task_of_entry(store, entry)
+    found = find_task(store, about) if about else None
+    return None if found is None or isinstance(found, Refusal) else found.task

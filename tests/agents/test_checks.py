@@ -1,0 +1,195 @@
+"""Checks of work that was reported done, as the hub runs them: in worktrees, in sandboxes."""
+
+import asyncio
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.bootstrap.preflight import check_settings
+from dragoman.config import AgentSettings, Settings
+from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask, ReportOutcome
+from dragoman.core.errors import SettingsError
+from dragoman.core.task_state import Task
+from dragoman.services.check_runner import CheckRunner
+from tests.agents.running_hub import FAST, RunningHub, run, running_hub
+from tests.agents.test_separation import REPORT, make_repository, shell_agent
+from tests.requirements import proves
+
+pytestmark = proves("EVIDENCE-CHECKS")
+
+WORK = REPORT + "echo 42 > answer && git add answer && git commit -qm work && report\n"
+
+
+def check_runner(hub: RunningHub) -> CheckRunner:
+    """The service of this hub."""
+    (service,) = (one for one in hub.directory.services if one.name == "checks")
+    assert isinstance(service, CheckRunner)
+    return service
+
+
+def check_in_worktree(tmp_path: Path, *checks: str, more: str = "", **settings: Any) -> Task:
+    """Run checks of an agent that has committed `answer` in its worktree; the task afterwards."""
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    make_repository(tmp_path / "app")
+    agent = shell_agent(
+        "ada", WORK, repository=str(tmp_path / "app"), checks=list(checks), **settings
+    )
+    found: list[Task] = []
+
+    async def scenario() -> None:
+        async with running_hub(data, FAST + more + agent) as hub:
+            task = hub.make()
+            assert (await hub.until_status(task, "review")).awaits_checks
+            await hub.until_idle()
+            hub.dispatcher.stop()  # work that goes back is not begun again here
+            assert await asyncio.to_thread(check_runner(hub).run_once, 0) == 1
+            found.append(hub.task(task))
+
+    run(scenario())
+    return found[0]
+
+
+def log_of(tmp_path: Path, task: Task, number: int = 1) -> bytes:
+    """Output of a check, as the hub has kept it."""
+    return (tmp_path / "data/runs" / task.aof_id / f"checks/1-{number}.log").read_bytes()
+
+
+@pytest.mark.parametrize("sandbox", [{}, {"sandbox": "bwrap"}], ids=["plain", "sandbox"])
+def test_checks_run_in_the_worktree_and_their_output_is_kept(
+    tmp_path: Path, sandbox: dict[str, str]
+) -> None:
+    checks = ("cat answer && git log -1 --format=%s", 'test "$(cat answer)" = 42')
+    task = check_in_worktree(tmp_path, *checks, **sandbox)
+
+    assert task.is_proven, task.evidence
+    assert task.evidence is not None
+    first, second = task.evidence.results
+    assert (first.output, first.exit_code) == ("42\nwork\n", 0)
+    assert log_of(tmp_path, task) == b"42\nwork\n"
+    assert first.output_sha256 == hashlib.sha256(b"42\nwork\n").hexdigest()
+    assert (second.output, log_of(tmp_path, task, 2)) == ("", b"")
+
+
+def test_sandboxed_check_reads_no_secret_of_the_hub(tmp_path: Path) -> None:
+    spy = f"cat {tmp_path}/data/keys/secret; ls {tmp_path}/data"
+    task = check_in_worktree(tmp_path, spy, sandbox="bwrap")
+
+    assert task.evidence is not None
+    (result,) = task.evidence.results
+    assert "No such file" in result.output
+    assert "dragoman.db" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("check", "settings", "problem"),
+    [
+        ("echo no; exit 3", "", "exit code 3"),
+        ("sleep 600", "timeout_ms = 1_000", "it had not ended after 1 s"),
+        ("yes", "output_bytes = 10_000", "it wrote more than 10000 bytes of output"),
+        ("echo 43 > answer", "", "it changed the work that it checks"),
+        ("git commit -q --allow-empty -m mine", "", "it changed the work that it checks"),
+        ("kill -9 $$", "", "exit code -9"),
+    ],
+)
+def test_failed_check_sends_the_work_back(
+    tmp_path: Path, check: str, settings: str, problem: str
+) -> None:
+    task = check_in_worktree(tmp_path, check, "touch never", more=f"[checks]\n{settings}\n")
+
+    assert (task.status, task.reserved_for) == ("ready", "ada")
+    assert task.feedback[-1].text.startswith(f"the check `{check}` failed: {problem}")
+    assert task.evidence is not None
+    assert len(task.evidence.results) == 1, "the first failure ends the checks"
+
+
+def test_children_of_a_check_that_hangs_end_with_it(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    hang = f"sleep 600 & echo $! > {pid}; sleep 600"
+    check_in_worktree(tmp_path, hang, more="[checks]\ntimeout_ms = 1_000\n")
+
+    command = Path("/proc", pid.read_text().strip(), "cmdline")
+    assert not command.exists() or not command.read_bytes()
+
+
+def test_secret_that_a_check_prints_is_masked_before_it_is_hashed(tmp_path: Path) -> None:
+    task = check_in_worktree(tmp_path, "echo password=Tr0ub4dor-3x9Kq")
+
+    assert b"Tr0ub4dor" not in log_of(tmp_path, task)
+    assert b"[REDACTED:" in log_of(tmp_path, task)
+    assert task.evidence is not None
+    (result,) = task.evidence.results
+    assert result.output_sha256 == hashlib.sha256(log_of(tmp_path, task)).hexdigest()
+
+
+def make_finished(hub: RunningHub, *checks: str) -> str:
+    """Have an agent that the hub did not start report a task with checks done."""
+    task = hub.make(checks=checks)
+    hub.do(ClaimTask(task, "bob", "s-1"))
+    hub.do(ReportOutcome(task, "done", apply=True, fence=1), actor=Actor("agent", "bob"))
+    return task
+
+
+def test_checks_of_other_agents_run_in_the_configured_folder(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    settings = f'[checks]\nfolder = "{tmp_path}/app"\n'
+
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", settings, start=False) as hub:
+            task = make_finished(hub, "pwd")
+            check_runner(hub).run_once(0)
+            evidence = hub.task(task).evidence
+            assert evidence is not None
+            assert evidence.results[0].output == f"{tmp_path}/app\n"
+
+    run(scenario())
+
+
+def test_folder_that_is_not_there_fails_the_check(tmp_path: Path) -> None:
+    settings = '[checks]\nfolder = "/nowhere/at/all"\n'
+
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", settings, start=False) as hub:
+            task = make_finished(hub, "true")
+            check_runner(hub).run_once(0)
+            assert "No such file or directory" in hub.task(task).feedback[-1].text
+
+    run(scenario())
+
+
+def test_stopped_hub_breaks_a_check_off_and_runs_it_again_later(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", "", start=False) as hub:
+            task = make_finished(hub, "sleep 600")
+            service = check_runner(hub)
+            service.stop()
+            assert await asyncio.to_thread(service.run_once, 0) == 0
+            assert hub.task(task).awaits_checks
+
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/tasks").mkdir()
+    run(scenario())
+
+
+def test_checks_wait_for_the_end_of_the_program(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", "", start=False) as hub:
+            task = make_finished(hub, "true")
+            pid_file = hub.data / "agents" / "s-1.json"
+            pid_file.parent.mkdir(exist_ok=True)
+            pid_file.write_text("{}")
+            assert check_runner(hub).run_once(0) == 0
+            pid_file.unlink()
+            assert check_runner(hub).run_once(0) == 1
+            assert not hub.task(task).awaits_checks
+
+    run(scenario())
+
+
+def test_checks_of_a_program_with_a_user_of_its_own_need_a_sandbox() -> None:
+    agent = AgentSettings(command=("x",), user="nobody", checks=("true",))
+    with pytest.raises(SettingsError, match=r"agents\.ada\.checks: .*bwrap"):
+        check_settings(Settings(agents={"ada": agent}), Path("/tmp"))  # noqa: S108

@@ -1,0 +1,283 @@
+"""`connect`: the files of each client, written and taken back, and those that are refused."""
+
+import asyncio
+import json
+import os
+import subprocess
+import tomllib
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+from dragoman.surfaces.cli.agent_clients import CLIENTS, INSTRUCTIONS
+from tests.e2e.hub_process import run_hub
+from tests.e2e.program import COMMAND, Program
+from tests.requirements import proves
+from tests.surfaces.cli.console import Console
+
+pytestmark = proves("CONNECT-CLIENTS")
+
+NAMES = tuple(CLIENTS)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dragoman: Console) -> Path:
+    """Give a git repository as the working directory, a home, and a data directory elsewhere."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(folder)
+    dragoman.ask("init")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Content of every file of a project."""
+    paths = (path for path in folder.rglob("*") if ".git" not in path.parts and path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def server_in(folder: Path, name: str) -> Any:
+    """Our server in the configuration of a client."""
+    client = CLIENTS[name]
+    text = (folder / client.config).read_text()
+    parsed = tomllib.loads(text) if client.format == "toml" else json.loads(text)
+    return parsed[client.servers]["dragoman"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_client_is_connected_and_disconnected(dragoman: Console, project: Path, name: str) -> None:
+    shown = dragoman("connect", name)
+    assert contents(project) == {}
+    assert "nothing was written: add --write" in shown.out
+
+    written = dragoman.ask("connect", name, "--agent", "ada", "--write")
+    again = dragoman("connect", name, "--agent", "ada", "--write")
+
+    client = CLIENTS[name]
+    assert written["files"] == [str(project / client.config), str(project / client.instructions)]
+    assert again.out.startswith("nothing to do")
+    server = server_in(project, name)
+    assert server["args"][-5:] == ["--data", str(dragoman.data), "mcp", "--as", "ada"]
+    assert server.get("type") == ("stdio" if client.has_type else None)
+    assert INSTRUCTIONS in (project / client.instructions).read_text()
+    assert "ada" in dragoman("agent", "list").out
+
+    assert "next: " in dragoman("connect", name, "--agent", "bob", "--write").out
+    assert server_in(project, name)["args"][-1] == "bob"
+
+    removed = dragoman("connect", name, "--undo")
+    assert "nothing was written" in removed.out
+    assert "removed" in dragoman("connect", name, "--undo", "--write").out
+    assert contents(project) == {}
+    assert [*project.iterdir()] == [project / ".git"]
+
+
+def test_what_was_written_starts_a_server(dragoman: Console, project: Path) -> None:
+    dragoman.ask("connect", "claude-code", "--write")
+    server = server_in(project, "claude-code")
+    parameters = StdioServerParameters(
+        command=server["command"], args=server["args"], env=dict(os.environ)
+    )
+
+    async def read_inbox() -> Any:
+        async with Client(parameters) as client:
+            return (await client.call_tool("inbox", {})).structured_content
+
+    assert asyncio.run(read_inbox())["agent"] == "claude-code"
+
+
+OTHERS = {
+    ".mcp.json": '{\n    "mcpServers": {"other": {"command": "x", "n": 1.50}}\n}\n',
+    ".codex/config.toml": '# mine\nmodel = "o9" # the best\n\n[mcp_servers.other]\ncommand = "x"\n',
+    ".gemini/settings.json": '{"theme": "dark"}',
+    ".cursor/mcp.json": '{\n\t"mcpServers": {\n\t}\n}\n',
+    ".vscode/mcp.json": '// ours\n{\n  "inputs": [],\n  "servers": {\n    "a": {}, // b\n  },\n}\n',
+    "CLAUDE.md": "# Rules\n\nBe kind.\n",
+    "AGENTS.md": "# Rules\r\n",
+    "GEMINI.md": "x\n",
+}
+
+
+@proves("CONNECT-UNTOUCHED")
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_ours_stays(dragoman: Console, project: Path, name: str) -> None:
+    for path, text in OTHERS.items():
+        (project / path).parent.mkdir(exist_ok=True)
+        (project / path).write_bytes(text.encode())
+        (project / path).chmod(0o604)
+    before = contents(project)
+
+    dragoman.ask("connect", name, "--write")
+    client = CLIENTS[name]
+    assert (project / client.config).stat().st_mode & 0o777 == 0o604
+    assert server_in(project, name) if client.name != "vscode" else True
+    changed = {path for path, text in contents(project).items() if before[path] != text}
+    assert changed == {client.config, client.instructions}
+    dragoman.ask("connect", name, "--undo", "--write")
+
+    after = contents(project)
+    if name == "cursor":
+        # It held nothing.
+        del before[".cursor/mcp.json"]
+    assert after == before
+
+
+@proves("CONNECT-UNTOUCHED")
+def test_instructions_stay_while_another_client_needs_them(
+    dragoman: Console, project: Path
+) -> None:
+    dragoman.ask("connect", "codex", "--write")
+    assert dragoman.ask("connect", "cursor", "--write")["files"] == [
+        str(project / ".cursor/mcp.json")
+    ]
+    dragoman.ask("connect", "codex", "--undo", "--write")
+    assert contents(project).keys() == {"AGENTS.md", ".cursor/mcp.json"}
+    dragoman.ask("connect", "cursor", "--undo", "--write")
+    assert contents(project) == {}
+
+
+@proves("CONNECT-UNTOUCHED")
+@pytest.mark.parametrize(
+    ("path", "text", "reason"),
+    [
+        (".mcp.json", '{"mcpServers": {', "this is not JSON: line 1, column 17"),
+        (".mcp.json", '{"mcpServers": []}', "mcpServers is no object"),
+        (".mcp.json", '{"mcpServers": {"dragoman": {"command": "x"}}}', "does not run `dragoman"),
+        (".mcp.json", "\udcff", "it is not UTF-8"),
+        ("CLAUDE.md", "<!-- dragoman: begin -->\n", "have to stand once each"),
+    ],
+)
+def test_file_that_cannot_be_edited_is_refused(
+    dragoman: Console, project: Path, path: str, text: str, reason: str
+) -> None:
+    (project / path).write_bytes(text.encode(errors="surrogateescape"))
+    before = contents(project)
+    for more in ((), ("--write",)):
+        refused = dragoman.ask("connect", "claude-code", *more, code=1)
+        assert refused["code"] == "bad_file"
+        assert str(project / path) in refused["detail"]
+        assert reason in refused["detail"]
+    assert contents(project) == before
+
+
+@proves("CONNECT-UNTOUCHED")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("model = ", "this is not TOML"),
+        ('mcp_servers = { other = { command = "x" } }', "no table that can be extended"),
+        ('[mcp_servers.dragoman]\ncommand = "x"\n', "does not run `dragoman mcp`"),
+        ('[mcp_servers.dragoman]\ncommand = "x"\nargs = ["mcp"]\n', "was not written by"),
+    ],
+)
+def test_toml_that_cannot_be_edited_is_refused(
+    dragoman: Console, project: Path, text: str, reason: str
+) -> None:
+    (project / ".codex").mkdir()
+    (project / ".codex/config.toml").write_text(text)
+    assert reason in dragoman.ask("connect", "codex", "--write", code=1)["detail"]
+    assert (project / ".codex/config.toml").read_text() == text
+    assert not (project / "AGENTS.md").exists()
+
+
+@proves("CONNECT-UNTOUCHED")
+def test_links_and_files_of_others_are_refused(
+    dragoman: Console, project: Path, tmp_path: Path
+) -> None:
+    def refusal(client: str) -> str:
+        return dragoman.ask("connect", client, "--write", code=1)["detail"]
+
+    target = tmp_path / "target.json"
+    target.write_text("{}")
+    (project / ".mcp.json").symlink_to(target)
+    assert "it is a link" in refusal("claude-code")
+    (project / ".mcp.json").unlink()
+    (project / ".mcp.json").mkdir()
+    assert "it is no file" in refusal("claude-code")
+    (tmp_path / "elsewhere").mkdir()
+    (project / ".codex").symlink_to(tmp_path / "elsewhere")
+    assert ".codex is a link" in refusal("codex")
+    (project / "GEMINI.md").write_text("x" * 5_000_000)
+    assert "it is too large" in refusal("gemini-cli")
+    assert target.read_text() == "{}"
+    assert [*(tmp_path / "elsewhere").iterdir()] == []
+
+
+@proves("CONNECT-UNTOUCHED")
+def test_file_of_another_user_is_refused(dragoman: Console, project: Path) -> None:
+    (project / ".mcp.json").write_text("{}")
+    if os.geteuid() != 0:
+        with pytest.raises(PermissionError):
+            os.chown(project / ".mcp.json", 65534, -1)
+        return
+    os.chown(project / ".mcp.json", 65534, -1)
+    refused = dragoman.ask("connect", "claude-code", "--write", code=1)
+    assert "it belongs to another user" in refused["detail"]
+
+
+def test_configuration_of_a_user(dragoman: Console, project: Path, tmp_path: Path) -> None:
+    dragoman.ask("connect", "codex", "--user", "--write")
+    assert server_in(tmp_path / "home", "codex")
+    assert contents(project) == {}
+    dragoman.ask("connect", "codex", "--user", "--undo", "--write")
+    assert contents(tmp_path / "home") == {}
+    assert "has no configuration of a user" in dragoman("connect", "vscode", "--user").err
+
+
+def test_hub_elsewhere_gets_a_token_that_git_does_not_commit(
+    dragoman: Console, project: Path, bytecode: Path
+) -> None:
+    with closing(Program(dragoman.data, bytecode)) as program:
+        token = program.ask_here("agent", "add", "pat", "--role", "human")["token"]
+        environment = program.environment({"DRAGOMAN_TOKEN": token})
+        del environment["DRAGOMAN_DATA"]
+        with run_hub(program) as hub:
+
+            def connect(*words: str, code: int = 0) -> Any:
+                done = subprocess.run(
+                    (*COMMAND, "--url", hub.url, "connect", "claude-code", *words, "--json"),
+                    capture_output=True,
+                    text=True,
+                    env=environment,
+                    check=False,
+                )
+                assert done.returncode == code, done
+                return json.loads(done.stdout)
+
+            assert len(connect("--hooks")["files"]) == 4
+            assert contents(project) == {}
+            for ignored in ("", ".mcp.json\n"):
+                (project / ".gitignore").write_text(ignored)
+                assert connect("--hooks", "--write", code=1)["code"] == "policy_violation"
+            (project / ".gitignore").write_text(".mcp.json\n.claude/\n")
+            connect("--hooks", "--write")
+            own = server_in(project, "claude-code")["env"]["DRAGOMAN_TOKEN"]
+            assert own.startswith("drg_claude-code_")
+            assert connect("--hooks", "--write")["files"] == []
+            for name in (".mcp.json", ".claude/dragoman.token"):
+                assert (project / name).stat().st_mode & 0o777 == 0o600
+
+            hooks = json.loads((project / ".claude/settings.json").read_text())["hooks"]
+            command = hooks["PermissionRequest"][0]["hooks"][0]["command"]
+            assert own not in command
+            event = {"hook_event_name": "PermissionRequest", "session_id": "s", "tool_name": "Bash"}
+            subprocess.run(("sh", "-c", command), input=json.dumps(event), text=True, check=True)
+            needs = program.ask("status")["attention"]
+            assert [item["kind"] for item in needs] == ["waits_for_input"]
+
+            connect("--undo", "--write")
+            assert contents(project).keys() == {".gitignore"}
+
+
+def test_missing_data_directory_is_told(dragoman: Console, project: Path, tmp_path: Path) -> None:
+    other = Console(tmp_path / "nowhere")
+    refused = other.ask("connect", "claude-code", "--write", code=1)
+    assert refused["code"] == "store_unavailable"
+    assert contents(project) == {}

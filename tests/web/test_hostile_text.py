@@ -1,0 +1,65 @@
+"""Hostile text in every field of an agent: it is shown, and nothing of it runs."""
+
+from playwright.sync_api import Browser, expect
+
+from tests.protocols.acp.hub import offer
+from tests.requirements import proves
+from tests.web.browser import visit
+from tests.web.fleet import Fleet
+
+HOSTILE = (
+    "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"
+    '"><svg/onload=window.hacked=1> [link](javascript:window.hacked=1) '
+    "![image](https://attacker.invalid/pixel.png) </title><style>body{display:none}</style>"
+)
+TERMINAL = "\x1b]0;title\x07\x1b[31mred\x1b[0m \u202egnp.exe\u202c"
+
+
+def plant(fleet: Fleet) -> str:
+    """Put hostile text into every field that an agent can write; return the handoff's id."""
+    text = f"{HOSTILE} {TERMINAL}"
+    fleet.create("hostile", HOSTILE, body=text)
+    fleet.claim("hostile", "ada")
+    fleet.act("hostile", "note", "ada", text=text)
+    fleet.act("hostile", "update", "ada", progress=text)
+    fleet.act("hostile", "ask", "ada", text=text)
+    fleet.create("given-up", HOSTILE, max_attempts=1)
+    fleet.claim("given-up", "ben")
+    fleet.act("given-up", "fail", "ben", notes=text)
+    fleet.create("stuck", HOSTILE)
+    fleet.claim("stuck", "ben")
+    fleet.act("stuck", "block", "ben", blockers=[text])
+    fleet.call("/v1/agents/cyd/pause", {"reason": text})
+    letter = {"to": ["owner"], "subject": HOSTILE, "body_md": text, "thread_id": "hostile"}
+    fleet.call("/v1/agentmail/mail.send", letter, "ada")
+    fleet.create("handed", HOSTILE, assignee="ada")
+    message = offer("ben", "handed", policy={"requires_human_approval": True})
+    message["task"] |= {"title": HOSTILE, "objective": text}
+    return fleet.call("/v1/acp/acp_handoff", message, "ada")["handoff_id"]
+
+
+@proves("WEB-SAFE-TEXT")
+def test_hostile_text_is_shown_and_does_nothing(browser: Browser, empty_fleet: Fleet) -> None:
+    fleet = empty_fleet
+    handoff = plant(fleet)
+    letter = fleet.call("/v1/agentmail/mail.inbox", {})["messages"][-1]["id"]
+    paths = (
+        "/",
+        "/board?task=hostile",
+        "/tasks/hostile",
+        "/tasks/hostile?tab=entries",
+        "/tasks/given-up",
+        f"/handoffs/{handoff}",
+        "/agents/cyd",
+        f"/inbox?letter={letter}",
+        "/ledger",
+    )
+    with visit(browser, fleet) as visited:
+        for path in paths:
+            page = visited.go(path)
+            expect(page.get_by_role("main")).to_contain_text("window.hacked=1")
+            assert page.evaluate("window.hacked") is None
+            assert page.locator("main script, main style, main iframe").count() == 0
+            assert page.locator("main img").count() == 0
+            assert page.locator("a[href^='javascript:']").count() == 0
+            visited.check()

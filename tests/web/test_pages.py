@@ -1,0 +1,166 @@
+"""The pages beyond the board in a browser: each with live data, and what its buttons do."""
+
+import re
+
+from playwright.sync_api import Browser, expect
+
+from tests.requirements import proves
+from tests.web.browser import visit
+from tests.web.fleet import LONG_QUESTION, Fleet
+
+pytestmark = proves("WEB-PAGES")
+
+
+def test_task_tells_one_story_as_it_grows(browser: Browser, empty_fleet: Fleet) -> None:
+    fleet = empty_fleet
+    fleet.create("story", "It has a story", body="Begin with the beginning.")
+    with visit(browser, fleet) as visited:
+        page = visited.go("/tasks/story")
+        story = page.get_by_role("list", name="Story")
+        expect(story).to_contain_text("Begin with the beginning.")
+        fleet.claim("story", "ada")
+        expect(story).to_contain_text("claimed by ada")
+        expect(page.get_by_role("list", name="The way of the task")).to_contain_text("In progress")
+        letter = {"to": ["ben"], "subject": "[story] Columns", "body_md": "Which ones?"}
+        fleet.call("/v1/agentmail/mail.send", {**letter, "thread_id": "story"}, "ada")
+        fleet.act("story", "ask", "ada", text=LONG_QUESTION)
+        expect(story).to_contain_text(LONG_QUESTION)
+        page.get_by_label("Your answer").fill("Half to even.")
+        page.get_by_role("button", name="Answer", exact=True).click()
+        expect(story).to_contain_text("Half to even.")
+        expect(page.get_by_role("figure")).to_be_visible()
+        page.get_by_role("tab", name="Entries").click()
+        expect(page.get_by_role("list", name="Entries of the ledger")).to_contain_text(
+            "question.answered"
+        )
+        page.get_by_role("tab", name="Terminal").click()
+        expect(page.get_by_text("No terminal of an attempt was recorded")).to_be_visible()
+        visited.check()
+
+
+def test_task_that_does_not_exist_is_told(browser: Browser, fleet: Fleet) -> None:
+    with visit(browser, fleet) as visited:
+        page = visited.go("/tasks/nothing")
+        expect(page.get_by_role("alert")).to_contain_text("task_not_found")
+        visited.check()
+
+
+def test_work_in_review_is_sent_back_and_approved(browser: Browser, empty_fleet: Fleet) -> None:
+    fleet = empty_fleet
+    fleet.create("reviewed", "It is reviewed")
+    with visit(browser, fleet) as visited:
+        page = visited.page
+        for _ in range(2):
+            fleet.claim("reviewed", "ada")
+            fleet.act("reviewed", "complete", "ada", notes="Ready to look at.")
+            visited.go("/tasks/reviewed")
+            expect(page.get_by_text("Report of attempt")).to_be_visible()
+            if fleet.call("/v1/tasks/reviewed")["attempt"] == 1:
+                page.get_by_role("button", name="Send back…").click()
+                page.get_by_label("What is wrong with it?").fill("A test is missing.")
+                page.get_by_role("button", name="Send back", exact=True).click()
+                expect(page.get_by_role("dialog")).to_be_hidden()
+                assert fleet.call("/v1/tasks/reviewed")["status"] == "ready"
+        page.get_by_role("button", name="Approve").click()
+        expect(page.get_by_role("button", name="Reopen")).to_be_visible()
+        assert fleet.call("/v1/tasks/reviewed")["status"] == "done"
+        visited.check()
+
+
+def test_approval_shows_the_hash_and_is_bound_to_it(browser: Browser, fleet: Fleet) -> None:
+    handoffs = fleet.call("/v1/handoffs?task=hand-invoices")["handoffs"]
+    (handoff,) = (one["handoff_id"] for one in handoffs)
+    package_hash = fleet.call(f"/v1/handoffs/{handoff}")["package_hash"]
+    with visit(browser, fleet) as visited:
+        page = visited.page
+        gate = page.get_by_role("listitem").filter(has_text="hand-invoices")
+        gate.get_by_role("button", name="Approve…").click()
+        dialog = page.get_by_role("dialog", name="Approve this package")
+        expect(dialog).to_contain_text(package_hash)
+        dialog.get_by_role("button", name="Approve").click()
+        expect(gate).to_have_count(0)
+        approval = fleet.call(f"/v1/handoffs/{handoff}")["approval"]
+        assert (approval["approved"], approval["package_hash"]) == (True, package_hash)
+        visited.go(f"/handoffs/{handoff}")
+        panel = page.get_by_role("complementary", name="Handoff")
+        expect(panel).to_contain_text("Approved by owner")
+        due_by = fleet.call(f"/v1/handoffs/{handoff}")["due_by"]
+        panel.get_by_role("button", name="Extend…").click()
+        page.get_by_role("button", name="Extend", exact=True).click()
+        expect(page.get_by_role("dialog")).to_be_hidden()
+        assert fleet.call(f"/v1/handoffs/{handoff}")["due_by"] > due_by
+        panel.get_by_role("button", name="Reassign…").click()
+        page.get_by_label("To", exact=True).fill("cyd")
+        page.get_by_role("button", name="Reassign", exact=True).click()
+        expect(page.get_by_role("dialog")).to_be_hidden()
+        expect(panel).to_contain_text("has taken its place")
+        visited.check()
+
+
+def test_paused_agent_is_resumed_where_it_is_shown(browser: Browser, fleet: Fleet) -> None:
+    with visit(browser, fleet) as visited:
+        page = visited.go("/agents")
+        row = page.get_by_role("row").filter(has_text="cyd")
+        expect(row).to_contain_text("paused")
+        row.get_by_role("link", name="cyd").click()
+        panel = page.get_by_role("complementary", name="Agent")
+        expect(panel).to_contain_text("its budget of the day is used up")
+        panel.get_by_role("button", name="Resume").click()
+        expect(panel.get_by_role("button", name="Pause…")).to_be_visible()
+        expect(row).not_to_contain_text("paused")
+        visited.check()
+
+
+def test_letters_are_read_and_answered(browser: Browser, fleet: Fleet) -> None:
+    letter = {"to": ["owner"], "subject": "The bank", "body_md": "It has changed its format."}
+    fleet.call("/v1/agentmail/mail.send", {**letter, "thread_id": "bank"}, "ada")
+    with visit(browser, fleet) as visited:
+        page = visited.go("/inbox")
+        page.get_by_role("button", name="The bank").click()
+        panel = page.get_by_role("complementary", name="Letter")
+        expect(panel).to_contain_text("It has changed its format.")
+        expect(panel).to_contain_text("read by owner")
+        panel.get_by_label("Your reply").fill("Ask them for a sample.")
+        panel.get_by_role("button", name="Send").click()
+        expect(panel.get_by_role("region", name="from owner")).to_contain_text("Ask them")
+        visited.check()
+    box = fleet.call("/v1/agentmail/mail.inbox", {}, "ada")["messages"]
+    assert "Re: The bank" in [one["subject"] for one in box]
+
+
+def test_board_is_shown_as_it_was(browser: Browser, empty_fleet: Fleet) -> None:
+    fleet = empty_fleet
+    fleet.create("early", "It was there", body="As it was.")
+    before = fleet.call("/v1/status")["position"]
+    fleet.claim("early", "ada")
+    fleet.create("later", "It came later")
+    with visit(browser, fleet) as visited:
+        page = visited.go("/board")
+        page.get_by_role("button", name="The past").click()
+        slider = page.get_by_role("slider", name="Position in the ledger")
+        expect(page.get_by_role("button", name=re.compile("It came later"))).to_be_visible()
+        slider.fill(str(before))
+        expect(page.get_by_role("button", name=re.compile("It came later"))).to_have_count(0)
+        ready = page.get_by_role("region", name="ready")
+        ready.get_by_role("button", name=re.compile("It was there")).click()
+        panel = page.get_by_role("complementary", name="Task")
+        expect(panel).to_contain_text("This is the past")
+        expect(panel).to_contain_text("As it was.")
+        page.get_by_role("button", name="Back to live").click()
+        expect(page.get_by_role("region", name="In progress")).to_contain_text("It was there")
+        visited.check()
+
+
+def test_ledger_is_shown_and_verified(browser: Browser, fleet: Fleet) -> None:
+    with visit(browser, fleet) as visited:
+        page = visited.go("/ledger?at=3")
+        entries = page.get_by_role("list", name="Entries, the newest first")
+        here = entries.get_by_role("listitem").filter(has_text=re.compile(r"^#3\D"))
+        entry = fleet.call("/v1/events?after=2&limit=1")["events"][0]
+        expect(here).to_contain_text(entry["hash"])
+        page.get_by_role("button", name="Newest").click()
+        fleet.act("old-idea", "note", text="written while somebody looks")
+        expect(entries).to_contain_text("task.noted")
+        page.get_by_role("button", name="Verify").click()
+        expect(page.get_by_text(re.compile("every hash of .* is right"))).to_be_visible()
+        visited.check()

@@ -1,0 +1,302 @@
+// The board: a column for each status, as long as it likes; the filters stand in the address.
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type DragEvent, useEffect, useMemo, useRef, useState } from "react";
+import { useLocation, useSearchParams } from "wouter";
+
+import { get, withQuery } from "../api/client";
+import { statusQuery } from "../api/queries";
+import type { TaskPage, TaskSummary } from "../api/types";
+import { useLive } from "../live/live";
+import { Button, Refusal, wordsOf } from "../parts/controls";
+import { LeaseRing, statusName, TaskStatus } from "../parts/marks";
+import { Empty, Failed, Loading } from "../parts/states";
+import { Ago } from "../parts/time";
+import { useSession } from "../session";
+import { useKeys } from "../shell/keys";
+import { taskPath, useAct } from "../task/act";
+import { MOVES } from "../task/TaskActions";
+import { TaskPeek } from "../task/TaskPeek";
+import styles from "./Board.module.css";
+import { PastBoard } from "./Past";
+
+const COLUMNS = ["backlog", "ready", "in-progress", "review", "blocked", "deadletter", "done", "cancelled"];
+/** Columns that are folded until somebody opens them. */
+const FOLDED = ["done", "cancelled"];
+const PAGE = 100;
+const CARD_PX = 98;
+
+interface Dragged {
+  id: string;
+  from: string;
+}
+
+export function Board() {
+  const [parameters] = useSearchParams();
+  const at = parameters.get("at");
+  return at === null ? <LiveBoard /> : <PastBoard at={Math.max(0, Math.floor(Number(at) || 0))} columns={COLUMNS} />;
+}
+
+function LiveBoard() {
+  const status = useQuery(statusQuery);
+  const [parameters, setParameters] = useSearchParams();
+  const [, navigate] = useLocation();
+  const agent = parameters.get("agent") ?? "";
+  const selected = parameters.get("task") ?? "";
+  const open = parameters.get("open")?.split(" ") ?? [];
+  const [dragged, setDragged] = useState<Dragged | null>(null);
+  const shown = useRef(new Map<string, readonly TaskSummary[]>());
+
+  const change = (name: string, value: string) =>
+    setParameters(
+      (old) => {
+        const next = new URLSearchParams(old);
+        if (value) next.set(name, value);
+        else next.delete(name);
+        return next;
+      },
+      { replace: true },
+    );
+  const fold = (column: string) => {
+    const next = open.includes(column) ? open.filter((one) => one !== column) : [...open, column];
+    change("open", next.join(" "));
+  };
+  const step = (by: number) => {
+    const all = COLUMNS.flatMap((column) => shown.current.get(column) ?? []);
+    const at = all.findIndex((task) => task.id === selected);
+    const next = all[at < 0 ? 0 : Math.max(0, Math.min(all.length - 1, at + by))];
+    if (next) change("task", next.id);
+  };
+  useKeys({
+    j: () => step(1),
+    k: () => step(-1),
+    Enter: () => selected && navigate(`/tasks/${encodeURIComponent(selected)}`),
+    Escape: () => change("task", ""),
+  });
+
+  if (status.data === undefined) {
+    return status.error ? <Failed error={status.error} retry={() => void status.refetch()} /> : <Loading rows={6} />;
+  }
+  const { counts, agents } = status.data;
+  const total = Object.values(counts).reduce((sum, one) => sum + one, 0);
+  const names = [...new Set([...agents.map((one) => one.name), ...(agent ? [agent] : [])])].sort();
+  return (
+    <div className={styles.page} data-split={selected ? "" : undefined}>
+      <section className={styles.main} aria-labelledby="board">
+        <header className={styles.head}>
+          <h1 id="board">Board</h1>
+          <p>
+            {total === 1 ? "1 task" : `${total.toLocaleString()} tasks`}
+          </p>
+          <label>
+            <span className="visually-hidden">Only of this agent</span>
+            <select value={agent} onChange={(event) => change("agent", event.target.value)}>
+              <option value="">All agents</option>
+              {names.map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          </label>
+          {total > 0 && <Button onClick={() => setParameters({ at: String(status.data.position) })}>The past</Button>}
+        </header>
+        {total === 0 ? (
+          <Empty command='dragoman task create "First" --ready'>There are no tasks yet. This makes one that any agent may take:</Empty>
+        ) : (
+          <div className={styles.columns}>
+            {COLUMNS.map((column) => (
+              <Column
+                key={column}
+                status={column}
+                agent={agent}
+                count={agent ? undefined : (counts[column] ?? 0)}
+                isFolded={FOLDED.includes(column) !== open.includes(column)}
+                onFold={() => fold(column)}
+                selected={selected}
+                onSelect={(id) => change("task", id)}
+                dragged={dragged}
+                onDrag={setDragged}
+                onShow={(tasks) => void shown.current.set(column, tasks)}
+              />
+            ))}
+          </div>
+        )}
+      </section>
+      {selected && (
+        <aside className={styles.panel} aria-label="Task">
+          <TaskPeek key={selected} id={selected} onClose={() => change("task", "")} />
+        </aside>
+      )}
+    </div>
+  );
+}
+
+interface ColumnProps {
+  status: string;
+  agent: string;
+  /** How many there are, where that is known without reading them. */
+  count: number | undefined;
+  isFolded: boolean;
+  onFold: () => void;
+  selected: string;
+  onSelect: (id: string) => void;
+  dragged: Dragged | null;
+  onDrag: (dragged: Dragged | null) => void;
+  onShow: (tasks: readonly TaskSummary[]) => void;
+}
+
+function Column({ status, agent, count, isFolded, onFold, selected, onSelect, dragged, onDrag, onShow }: ColumnProps) {
+  const act = useAct();
+  const session = useSession();
+  const { changed } = useLive();
+  const [refusal, setRefusal] = useState("");
+  const [isOver, setOver] = useState(false);
+  const list = useRef<HTMLDivElement>(null);
+  const found = useInfiniteQuery({
+    queryKey: ["tasks", "board", status, agent],
+    queryFn: ({ pageParam, signal }) => get<TaskPage>(withQuery("/v1/tasks", { status, assignee: agent, limit: PAGE, cursor: pageParam }), signal),
+    initialPageParam: null as number | null,
+    getNextPageParam: (page) => page.next,
+    enabled: !isFolded && count !== 0,
+  });
+  const tasks = useMemo(() => (isFolded || count === 0 ? [] : (found.data?.pages.flatMap((page) => page.tasks) ?? [])), [found.data, isFolded, count]);
+  useEffect(() => {
+    onShow(tasks);
+  });
+  const rows = useVirtualizer({
+    count: tasks.length,
+    getScrollElement: () => list.current,
+    estimateSize: () => CARD_PX,
+    overscan: 6,
+    getItemKey: (index) => tasks[index]?.id ?? index,
+  });
+  const visible = rows.getVirtualItems();
+  const last = visible.at(-1)?.index ?? 0;
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = found;
+  useEffect(() => {
+    if (hasNextPage && !isFetchingNextPage && last >= tasks.length - 20) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage, last, tasks.length]);
+  const at = tasks.findIndex((task) => task.id === selected);
+  useEffect(() => {
+    if (at >= 0) rows.scrollToIndex(at, { align: "auto" });
+  }, [at, rows]);
+
+  const allows = dragged !== null && (MOVES[dragged.from]?.includes(status) ?? false);
+  const refuses = dragged !== null && dragged.from !== status && !allows;
+  const drop = async (event: DragEvent) => {
+    event.preventDefault();
+    setOver(false);
+    if (!dragged || !allows) return;
+    try {
+      setRefusal("");
+      await act(taskPath(dragged.id, status === "done" ? "approve" : "move"), status === "done" ? {} : { to: status });
+    } catch (error) {
+      setRefusal(wordsOf(error));
+    }
+  };
+  const shownCount = count ?? (found.data ? `${tasks.length}${hasNextPage ? "+" : ""}` : "");
+  return (
+    <section
+      className={styles.column}
+      data-folded={isFolded || undefined}
+      data-empty={count === 0 || undefined}
+      data-refuses={refuses || undefined}
+      data-over={(isOver && allows) || undefined}
+      aria-label={statusName(status)}
+      onDragOver={(event) => {
+        if (allows) {
+          event.preventDefault();
+          setOver(true);
+        }
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => void drop(event)}
+    >
+      <h2>
+        <button type="button" onClick={onFold} aria-expanded={!isFolded}>
+          <TaskStatus status={status} />
+          <span className={styles.count}>{shownCount.toLocaleString()}</span>
+        </button>
+      </h2>
+      {refusal && <Refusal text={refusal} onClose={() => setRefusal("")} />}
+      {refuses && <p className={styles.cannot}>{whyNot(dragged.from, status)}</p>}
+      {!isFolded && found.error && <Failed error={found.error} retry={() => void found.refetch()} />}
+      {!isFolded && (
+        <div ref={list} className={styles.list} tabIndex={tasks.length ? 0 : -1} role="group" aria-label={`${statusName(status)}, tasks`}>
+          {found.isLoading && <Loading rows={2} />}
+          <div className={styles.pool} style={{ height: rows.getTotalSize() }}>
+            {visible.map((row) => {
+              const task = tasks[row.index];
+              if (!task) return null;
+              return (
+                <Card
+                  key={row.key}
+                  task={task}
+                  top={row.start}
+                  isSelected={task.id === selected}
+                  hasChanged={changed.has(task.id)}
+                  onSelect={() => onSelect(task.id)}
+                  canDrag={session.may.write}
+                  onDrag={onDrag}
+                />
+              );
+            })}
+          </div>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function whyNot(from: string, to: string): string {
+  if (to === "in-progress") return "Only an agent's claim leads here.";
+  if (to === "done") return "Only reviewed work is done.";
+  return `Not from ${statusName(from).toLowerCase()}.`;
+}
+
+interface CardProps {
+  task: TaskSummary;
+  top: number;
+  isSelected: boolean;
+  hasChanged: boolean;
+  onSelect: () => void;
+  canDrag: boolean;
+  onDrag: (dragged: Dragged | null) => void;
+}
+
+function Card({ task, top, isSelected, hasChanged, onSelect, canDrag, onDrag }: CardProps) {
+  const blockers = task.waitsFor.length;
+  return (
+    <button
+      type="button"
+      className={styles.card}
+      data-selected={isSelected || undefined}
+      data-changed={hasChanged || undefined}
+      style={{ transform: `translateY(${top}px)` }}
+      draggable={canDrag}
+      onDragStart={(event) => {
+        event.dataTransfer.setData("text/plain", task.id);
+        event.dataTransfer.effectAllowed = "move";
+        onDrag({ id: task.id, from: task.status });
+      }}
+      onDragEnd={() => onDrag(null)}
+      onClick={onSelect}
+    >
+      <span className={styles.title} dir="auto">
+        {task.title}
+      </span>
+      <span className={styles.meta}>
+        {task.assignee && <b dir="auto">{task.assignee}</b>}
+        {task.lease && <LeaseRing until={task.lease.expiresAt} isValid={task.lease.valid} ms={300_000} />}
+        {task.attempt > 1 && <span>attempt {task.attempt}</span>}
+        {task.priority !== "normal" && <span data-high={task.priority === "critical" || task.priority === "high" || undefined}>{task.priority}</span>}
+      </span>
+      <span className={styles.meta}>
+        <code>{task.id}</code>
+        {blockers > 0 && <span title={task.waitReason ?? task.waitsFor.join(", ")}>waits for {blockers}</span>}
+        {task.questions.length > 0 && <span data-wait="">◆ asks</span>}
+        {task.overdue && <span data-high="">▲ overdue</span>}
+        <Ago at={task.lastTransitionAt} />
+      </span>
+    </button>
+  );
+}

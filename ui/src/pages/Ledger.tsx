@@ -1,0 +1,122 @@
+// The ledger: every entry with its position, stream and hash, from the newest back.
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { useSearchParams } from "wouter";
+
+import { entriesPage, statusQuery } from "../api/queries";
+import type { EntryResource } from "../api/types";
+import { taskOf } from "../live/live";
+import { Button } from "../parts/controls";
+import { TaskLink } from "../parts/marks";
+import page from "../parts/page.module.css";
+import { Empty, Failed, Loading } from "../parts/states";
+import { Moment } from "../parts/time";
+import { plain } from "../task/story";
+import { Verify } from "./Verify";
+
+const SHOWN = 100;
+const FAMILIES = ["task", "question", "mail", "handoff", "agent", "turn", "trace", "intent", "wave", "command", "token"];
+
+export function Ledger() {
+  const [parameters, setParameters] = useSearchParams();
+  const status = useQuery(statusQuery);
+  const head = status.data?.position;
+  const at = Number(parameters.get("at") ?? 0);
+  const type = parameters.get("type") ?? "";
+  // Without a position the newest are shown, and what comes is added.
+  const [end, setEnd] = useState<number | null>(at ? at + 10 : null);
+  useEffect(() => setEnd(at ? at + 10 : null), [at]);
+  const until = Math.min(end ?? head ?? 0, head ?? 0);
+  const found = useQuery({
+    queryKey: ["ledger", until, type],
+    queryFn: ({ signal }) => readBack(until, type, signal),
+    enabled: head !== undefined,
+    placeholderData: keepPreviousData,
+  });
+  if (found.data === undefined) {
+    const failed = status.error ? status : found;
+    return failed.error ? <Failed error={failed.error} retry={() => void failed.refetch()} /> : <Loading rows={8} />;
+  }
+  const { entries, begin } = found.data;
+  const choose = (next: string) => setParameters(next ? { type: next } : {}, { replace: true });
+  return (
+    <div className={page.page}>
+      <section className={page.main} aria-labelledby="ledger">
+        <header className={page.head}>
+          <h1 id="ledger">Ledger</h1>
+          <p>{(head ?? 0).toLocaleString()} entries</p>
+          <label>
+            <span className="visually-hidden">Only of this kind</span>
+            <select value={type} onChange={(event) => choose(event.target.value)}>
+              <option value="">All kinds</option>
+              {FAMILIES.map((family) => (
+                <option key={family}>{family}</option>
+              ))}
+            </select>
+          </label>
+          {end !== null && <Button onClick={() => (at ? setParameters({}, { replace: true }) : setEnd(null))}>Newest</Button>}
+          <Verify />
+        </header>
+        {entries.length === 0 ? (
+          <Empty>There are no entries {type ? `of the kind ${type}` : ""} here.</Empty>
+        ) : (
+          <ol className={page.entries} aria-label="Entries, the newest first">
+            {entries.map((entry) => (
+              <Entry key={entry.position} entry={entry} isHere={entry.position === at} />
+            ))}
+          </ol>
+        )}
+        {begin > 0 && (
+          <p className={page.more}>
+            <Button onClick={() => setEnd(begin)}>Older</Button>
+          </p>
+        )}
+      </section>
+    </div>
+  );
+}
+
+/** The entries before a position, the newest first; filtered, as many as are found in a few pages. */
+async function readBack(until: number, type: string, signal: AbortSignal): Promise<{ entries: EntryResource[]; begin: number }> {
+  const found: EntryResource[] = [];
+  let begin = until;
+  for (let step = type ? SHOWN * 10 : SHOWN; begin > 0 && found.length < SHOWN; step *= 4) {
+    const after = Math.max(0, begin - Math.min(step, 1_000));
+    const page = await entriesPage(after, 1_000, type, signal);
+    const inside = page.events.filter((entry) => entry.position <= begin);
+    found.push(...inside.reverse());
+    begin = after;
+    if (!type) break;
+  }
+  return { entries: found, begin };
+}
+
+function Entry({ entry, isHere }: { entry: EntryResource; isHere: boolean }) {
+  const task = taskOf(entry);
+  return (
+    <li data-here={isHere || undefined}>
+      <details open={isHere}>
+        <summary>
+          <span className={page.quiet}>#{entry.position}</span>
+          <code>{entry.type}</code>
+          <bdi>{entry.actor}</bdi>
+          <span>{task ? <TaskLink id={task} /> : <bdi className={page.quiet}>{entry.stream}</bdi>}</span>
+          <Moment at={entry.at} />
+        </summary>
+        <ul>
+          <li>
+            stream <code>{entry.stream}</code>, version {entry.version}
+            {entry.via && `, by ${entry.via}`}
+          </li>
+          <li>
+            hash <code>{entry.hash}</code>
+          </li>
+          <li>
+            cause <code>{entry.cause}</code>
+          </li>
+        </ul>
+        <pre>{plain(JSON.stringify(entry.body, null, 2))}</pre>
+      </details>
+    </li>
+  );
+}

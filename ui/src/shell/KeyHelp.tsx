@@ -1,0 +1,33 @@
+import { Dialog } from "../parts/controls";
+import styles from "./Shell.module.css";
+
+const KEYS: [string, string][] = [
+  ["j  k", "next and previous"],
+  ["Enter", "open what is selected"],
+  ["Esc", "close the panel"],
+  ["m", "move the selected task"],
+  ["a", "assign the selected task"],
+  [".", "pause and go on with live updates"],
+  ["/", "go to a task"],
+  ["?", "this list"],
+];
+
+export function KeyHelp({ pages, onClose }: { pages: { name: string; key: string }[]; onClose: () => void }) {
+  const rows = [...pages.map((page) => [`g ${page.key}`, page.name] as const), ...KEYS];
+  return (
+    <Dialog title="Keys" confirm="Close" run={async () => undefined} onClose={onClose}>
+      <dl className={styles.keys}>
+        {rows.map(([keys, words]) => (
+          <div key={keys}>
+            <dt>
+              {keys.split(" ").filter(Boolean).map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{words}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  );
+}
