@@ -755,7 +755,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "STORE-MIGRATIONS",
         "Stores",
-        "Migrations are numbered and run once; all of them applied give exactly schema.sql.",
+        "Migrations are numbered and run once, in one transaction.",
     ),
     Requirement(
         "STORE-URL",

@@ -1,8 +1,5 @@
-"""Schema: created once, equal to schema.sql, refused if it is of another version or foreign."""
+"""Schema: created once, refused if it is of another version or foreign."""
 
-from importlib.resources import files
-
-import psycopg
 import pytest
 
 from dragoman.core.errors import StoreCorrupt, StoreUnavailable
@@ -12,7 +9,6 @@ from dragoman.system.clock import new_id
 from tests.conformance.store.changes import begin_stream
 from tests.conformance.store.threads import run_concurrently
 from tests.requirements import proves
-from tests.servers import fresh_schema
 from tests.store.postgres.conftest import Admin
 
 pytestmark = proves("STORE-MIGRATIONS")
@@ -51,22 +47,6 @@ def catalog(admin: Admin, schema: str) -> list[tuple[object, ...]]:
         admin.execute("SET LOCAL search_path = pg_catalog")
         rows = admin.execute(CATALOG, {"schema": schema}).fetchall()
     return sorted(tuple(str(value).replace(schema, "SCHEMA") for value in row) for row in rows)
-
-
-def test_all_migrations_equal_schema_sql(
-    admin: Admin, store: PostgresStore, schema: str, postgres_server: str
-) -> None:
-    migrated = catalog(admin, schema)
-    with fresh_schema(postgres_server) as url:
-        other = url.partition("&schema=")[2]
-        script = files("dragoman.store.postgres").joinpath("schema.sql").read_bytes()
-        with psycopg.connect(
-            postgres_server, autocommit=True, options=f"-csearch_path={other}"
-        ) as connection:
-            connection.execute(script)
-
-        assert catalog(admin, other) == migrated
-    assert len(migrated) > 50
 
 
 def test_missing_schema_is_created(postgres_server: str, admin: Admin, schema: str) -> None:

@@ -1,7 +1,5 @@
-"""Migrations: numbered, run once, in one transaction; together equal to schema.sql."""
+"""Migrations: numbered, and run once, in one transaction."""
 
-import re
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -10,29 +8,9 @@ from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.migrate import MIGRATIONS
 from tests.conformance.store.changes import everything
 from tests.requirements import proves
-from tests.store.sqlite.files import Database, connect, create_filled, open_store
+from tests.store.sqlite.files import connect, create_filled, open_store
 
 pytestmark = proves("STORE-MIGRATIONS")
-
-SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
-
-
-def schema(database: Database) -> list[tuple[str, ...]]:
-    """List every table, index, trigger and view; ALTER TABLE changes their white space."""
-    return [
-        (*names, re.sub(r"\s+", " ", sql or "").replace(" ,", ",").replace(" )", ")"))
-        for *names, sql in database.execute(SCHEMA).fetchall()
-    ]
-
-
-def test_all_migrations_equal_schema_sql(tmp_path: Path) -> None:
-    migrated = connect(create_filled(tmp_path / "migrated.db"))
-    written = connect(tmp_path / "written.db")
-    script = files("dragoman.store.sqlite").joinpath("schema.sql").read_text("utf-8")
-    written.execute(script).fetchall()
-
-    assert schema(migrated) == schema(written)
-
 
 def test_new_migration_runs_once_and_keeps_the_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
