@@ -1,5 +1,6 @@
 """Schema: created once, refused if it is of another version or foreign."""
 
+import psycopg
 import pytest
 
 from dragoman.core.errors import StoreCorrupt, StoreUnavailable

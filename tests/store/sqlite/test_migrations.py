@@ -12,6 +12,7 @@ from tests.store.sqlite.files import connect, create_filled, open_store
 
 pytestmark = proves("STORE-MIGRATIONS")
 
+
 def test_new_migration_runs_once_and_keeps_the_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
