@@ -1,13 +1,13 @@
 """`dragoman mail`: send, list, show, search, acknowledge and summarize letters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.timestamps import parse_duration
 from dragoman.engine.ports import Gap
-from dragoman.engine.sentences import fill, truncate
+from dragoman.engine.sentences import fill
 from dragoman.protocols.agentmail import compose
 from dragoman.protocols.agentmail.wire import MESSAGE_TYPES
 from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option, parse_text
@@ -21,8 +21,14 @@ from dragoman.surfaces.cli.context import (
 )
 from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.surfaces.cli.event_text import gap_warning, resolve_start, retry_while_unavailable
-from dragoman.surfaces.cli.generated import Field, OperationCommand, Typed, make_commands
-from dragoman.surfaces.cli.render import Column, Screen, StyledText
+from dragoman.surfaces.cli.generated import (
+    Field,
+    OperationCommand,
+    Typed,
+    make_commands,
+    print_rows,
+)
+from dragoman.surfaces.cli.render import Screen
 
 if TYPE_CHECKING:
     from dragoman.engine.request import Accepted
@@ -207,18 +213,29 @@ def inbox(
     agent: Annotated[str, option("--agent", "NAME", "Whose box; else your own.")] = "",
     unread: Annotated[bool, option("--unread", "", "Only unread ones.")] = False,
     pending: Annotated[bool, option("--pending", "", "Only those still to be acked.")] = False,
-    sent: Annotated[bool, option("--sent", "", "Those that were sent, not received.")] = False,
-    overdue: Annotated[bool, option("--overdue", "", "All whose ack or answer is late.")] = False,
-    waiting: Annotated[
-        bool, option("--waiting", "", "All to recipients who are not registered yet.")
-    ] = False,
+    box: Annotated[
+        Literal["in", "sent", "overdue", "waiting"],
+        option(
+            "--box",
+            "",
+            "Which letters: received, sent, all whose ack or answer is late, or all to recipients "
+            "who are not registered yet.",
+            show_default=True,
+        ),
+    ] = "in",
     type: Annotated[str, option("--type", "TYPE", "Only of this type, e.g. HELP_REQUEST.")] = "",
     bead: Annotated[str, option("--bead", "ID", "Only about this bead.")] = "",
     thread: Annotated[str, option("--thread", "ID", "Only of this thread.")] = "",
     sender: Annotated[str, option("--from", "NAME", "Only from this sender.")] = "",
-    completions: Annotated[bool, option("--completions", "", "Only those that end work.")] = False,
-    successes: Annotated[bool, option("--successes", "", "Only those that end it well.")] = False,
-    checked: Annotated[bool, option("--checked", "", "Successes whose checks all pass.")] = False,
+    only: Annotated[
+        Literal["all", "completions", "successes", "checked"],
+        option(
+            "--only",
+            "",
+            "Only those that end work, that end it well, or whose checks all pass, too.",
+            show_default=True,
+        ),
+    ] = "all",
     after: Annotated[
         int, option("--after", "N", "`cursor` of the page before.", min=0, show_default=True)
     ] = 0,
@@ -238,8 +255,6 @@ def inbox(
       dragoman mail inbox --as boss --unread
       dragoman mail inbox --agent ada --type HELP_REQUEST --watch
     """
-    box = _choose_one(_RECEIVED, sent=sent, overdue=overdue, waiting=waiting)
-    only = _choose_one("all", completions=completions, successes=successes, checked=checked)
     filters: dict[str, Any] = {
         "agent": agent,
         "box": box,
@@ -268,9 +283,8 @@ def inbox(
         context.err.line(("warning: ", "yellow"), gap_warning(Gap(**gap)))
 
     def show(screen: Screen) -> None:
-        print_letters(
-            reply["messages"], screen, "there are no such letters", is_box=box == _RECEIVED
-        )
+        columns = _BOX_COLUMNS if box == _RECEIVED else _LETTER_COLUMNS
+        print_rows(screen, columns, reply["messages"], _STYLES)
         if reply["more"]:
             older = "There may be older ones: give a greater --limit, or leave out --newest"
             screen.line(older if newest else f"There may be more: add --after {reply['cursor']}")
@@ -278,121 +292,66 @@ def inbox(
     return CommandResult(reply, show)
 
 
-def _choose_one(default: str, **flags: bool) -> str:
-    chosen = [name for name, is_on in flags.items() if is_on]
-    if len(chosen) > 1:
-        raise_usage_error(f"--{chosen[0]} and --{chosen[1]} exclude each other: give one of them")
-    return chosen[0] if chosen else default
-
-
 def _watch_inbox(
     context: CommandContext, directory: DataDirectory, filters: dict[str, Any], after: int
 ) -> None:
     """Print letters that exist and those that come; the box is read again when the ledger has
     grown."""
-    actor, store, seen = (
-        context.actor(directory, context.acting_agent()),
-        directory.hub.store,
-        set[str](),
-    )
-    after = resolve_start(context, store, after)
+    actor, store = context.actor(directory, context.acting_agent()), directory.hub.store
+    after, seen = resolve_start(context, store, after), set[str]()
     # These boxes grow at the end; the others also gain old letters.
-    moves_cursor = filters["box"] in ("in", "sent")
+    moves_cursor = filters["box"] in (_RECEIVED, "sent")
+    columns = _BOX_COLUMNS if filters["box"] == _RECEIVED else _LETTER_COLUMNS
     while True:
-        head, at = retry_while_unavailable(context, store, store.head), after
-        while True:
+        head, at, has_more = retry_while_unavailable(context, store, store.head), after, True
+        while has_more:
             fetch = partial(call_operation, directory, "mail.inbox", filters | {"after": at}, actor)
             reply = retry_while_unavailable(context, store, fetch).reply
             for row in reply["messages"]:
                 if row["id"] not in seen:
-                    _print_new_letter(row, context, is_box=filters["box"] == _RECEIVED)
+                    _print_new_letter(row, context, columns)
                 if not moves_cursor:
                     seen.add(row["id"])
-            at = reply["cursor"]
-            if not reply["more"]:
-                break
+            at, has_more = reply["cursor"], reply["more"]
         after = at if moves_cursor else after
         while retry_while_unavailable(context, store, store.head) == head:
             if not context.wait():
                 return
 
 
-def _print_new_letter(row: Letter, context: CommandContext, *, is_box: bool) -> None:
-    context.print_result(
-        CommandResult(row, lambda screen: print_letter_line(row, screen, is_box=is_box))
-    )
+def _print_new_letter(row: Letter, context: CommandContext, columns: Mapping[str, str]) -> None:
+    line = "  ".join(filter(None, (fill(template, row) for template in columns.values())))
+    context.print_result(CommandResult(row, lambda screen: screen.line(line)))
     # A follower needs each letter when it comes, not when a buffer is full.
     context.out.flush()
 
 
 # --- printing ---------------------------------------------------------------------------------
 
-_TYPE_STYLES = {
+_LATE = "{?overdue}overdue|{!overdue}no ack of {waits_for}"
+
+_LETTER_COLUMNS = {
+    "ID": "{id}",
+    "SENT": "{timestamp}",
+    "FROM → TO": "{from} → {to}",
+    "TYPE": "{kind}|{!kind}{!type=UNKNOWN}{type}",
+    "SUBJECT": "{subject:60}",
+    "STATE": _LATE,
+}
+
+_BOX_COLUMNS = _LETTER_COLUMNS | {
+    "STATE": "{!read}unread|{!read}{?overdue}, |{!read}{!overdue}{?waits_for}, |" + _LATE
+}
+"""Columns of a box, whose owner may have read its letters."""
+
+_STYLES = {
     "FAILED": "red",
     "HELP_REQUEST": "yellow",
     "DONE": "green",
     "OFFERING_READY": "green",
+    "overdue": "red",
+    "unread, overdue": "red",
 }
-
-_OVERDUE = "overdue"
-
-_LETTER_COLUMNS = (
-    Column("ID", "bold"),
-    Column("SENT"),
-    Column("FROM"),
-    Column("TO"),
-    Column("TYPE", styles=_TYPE_STYLES),
-    Column("SUBJECT"),
-    Column("STATE", styles={_OVERDUE: "red", f"unread, {_OVERDUE}": "red"}),
-)
-
-_NO_TYPE = "UNKNOWN"
-
-_MAX_SUBJECT = 60
-
-
-def print_letters(
-    rows: Sequence[Letter], screen: Screen, nothing: str, *, is_box: bool = False
-) -> None:
-    """Print a line for each letter; in a box also whether its owner has read it."""
-    if rows:
-        screen.table(_LETTER_COLUMNS, [_letter_row(row, is_box=is_box) for row in rows])
-    else:
-        screen.line(nothing)
-
-
-def print_letter_line(row: Letter, screen: Screen, *, is_box: bool) -> None:
-    """Print a letter on a line of its own."""
-    _, sent, sender, to, kind, subject, state = _letter_row(row, is_box=is_box)
-    parts: list[StyledText] = [(str(row["id"]), "bold"), f"  {sent}  {sender} → {to}  "]
-    screen.line(
-        *parts, (f"{kind}  ", _TYPE_STYLES.get(kind, "")), subject, f"  {state}" if state else ""
-    )
-
-
-def _letter_type(row: Letter) -> str:
-    """Type of a letter; empty for a plain one."""
-    kind = str(row.get("kind") or row["type"])
-    return "" if kind == _NO_TYPE else kind
-
-
-def _letter_row(row: Letter, *, is_box: bool) -> tuple[str, ...]:
-    return (
-        str(row["id"]),
-        str(row["timestamp"]),
-        str(row["from"]),
-        ", ".join(row["to"]),
-        _letter_type(row),
-        truncate(str(row["subject"]), _MAX_SUBJECT),
-        _letter_state(row, is_box=is_box),
-    )
-
-
-def _letter_state(row: Letter, *, is_box: bool) -> str:
-    """Unread, overdue, or the acks that it waits for."""
-    unread = "unread" if is_box and not row["read"] else ""
-    waits = f"no ack of {', '.join(row['waits_for'])}" if row["waits_for"] else ""
-    return ", ".join(filter(None, (unread, _OVERDUE if row["overdue"] else waits)))
 
 
 # --- commands of operations -------------------------------------------------------------------
@@ -437,12 +396,6 @@ def _print_thread(screen: Screen, reply: Any) -> None:
         screen.line(f"there are no letters in the thread {reply['thread_id']}")
     if reply["more"]:
         screen.line(f"There are more: add --after {reply['cursor']}")
-
-
-def _print_found(screen: Screen, reply: Any) -> None:
-    print_letters(reply["messages"], screen, "no letter has these words")
-    if reply["more"]:
-        screen.line(f"There may be more: add --before {reply['cursor']}")
 
 
 def _join_words(_: CommandContext, arguments: dict[str, Any], typed: Typed) -> None:
@@ -512,7 +465,8 @@ _TABLES = (
         ),
         complete=_join_words,
         writes=False,
-        show=_print_found,
+        columns=_LETTER_COLUMNS,
+        styles=_STYLES,
     ),
     OperationCommand(
         "summarize",
