@@ -354,9 +354,8 @@ def fold_registered(record: AgentRecord | None, event: AgentRegistered, at: int)
     )
 
 
-def fold_key_set(record: AgentRecord, event: AgentKeySet, at: int) -> AgentRecord:
+def fold_key_set(record: AgentRecord, event: AgentKeySet, _: int) -> AgentRecord:
     """Set the key; the one before ends at once."""
-    del at
     return replace(record, key=event.key)
 
 
@@ -384,8 +383,7 @@ def fold_paused(record: AgentRecord, event: AgentPaused, at: int) -> AgentRecord
     return replace(record, pause=Pause(event.reason, at, event.until))
 
 
-def fold_resumed(record: AgentRecord, event: AgentResumed, at: int) -> AgentRecord:
-    del event, at
+def fold_resumed(record: AgentRecord, _: AgentResumed, __: int) -> AgentRecord:
     return replace(record, pause=None)
 
 
@@ -492,8 +490,7 @@ def reputation_list_keys(reputation: Reputation) -> tuple[str, ...]:
     return () if reputation.descriptor is None else ("roster",)
 
 
-def _fold_described(reputation: Reputation | None, event: AgentDescribed, at: int) -> Reputation:
-    del at
+def _fold_described(reputation: Reputation | None, event: AgentDescribed, _: int) -> Reputation:
     descriptor = AgentDescriptor(
         event.skills,
         event.constraints,
@@ -507,16 +504,14 @@ def _fold_described(reputation: Reputation | None, event: AgentDescribed, at: in
     return replace(reputation or Reputation(event.name), descriptor=descriptor)
 
 
-def _fold_assigned(reputation: Reputation | None, event: AgentAssigned, at: int) -> Reputation:
-    del at
+def _fold_assigned(reputation: Reputation | None, event: AgentAssigned, _: int) -> Reputation:
     reputation_before = reputation or Reputation(event.name)
     return replace(
         reputation_before, assigned=reputation_before.assigned + 1, open=reputation_before.open + 1
     )
 
 
-def _fold_relieved(reputation: Reputation, event: AgentRelieved, at: int) -> Reputation:
-    del event, at
+def _fold_relieved(reputation: Reputation, _: AgentRelieved, __: int) -> Reputation:
     return replace(reputation, open=reputation.open - 1)
 
 
@@ -565,9 +560,8 @@ def significant_words(text: str) -> frozenset[str]:
 _REGISTRATION_RECEIPT = Receipt("", None)
 
 
-def decide_register_agent(command: RegisterAgent, read: Read, now: int) -> Decision | Refusal:
+def decide_register_agent(command: RegisterAgent, read: Read, _: int) -> Decision | Refusal:
     """Register a name, or change what is known of it. The same again is a no-op."""
-    del now
     refusal = (
         check_agent(command.name, "name")
         or _check_hub_name(command.name, read.actor)
@@ -664,9 +658,8 @@ def decide_issue_token(command: IssueToken, read: Read, now: int) -> Decision | 
     )
 
 
-def decide_revoke_token(command: RevokeToken, read: Read, now: int) -> Decision | Refusal:
+def decide_revoke_token(command: RevokeToken, read: Read, _: int) -> Decision | Refusal:
     """Revoke one token of an agent, or all so far. An agent may revoke its own."""
-    del now
     known = _find_manageable(command.name, read, is_own_enough=True)
     if isinstance(known, Refusal):
         return known
@@ -684,12 +677,11 @@ def decide_revoke_token(command: RevokeToken, read: Read, now: int) -> Decision 
     return _credential_decision(command.name, TokenRevoked(command.id))
 
 
-def decide_set_key(command: SetAgentKey, read: Read, now: int) -> Decision | Refusal:
+def decide_set_key(command: SetAgentKey, read: Read, _: int) -> Decision | Refusal:
     """Set or remove the key an agent signs with; the one before ends at once.
 
     The same key again is a no-op. An agent may remove its own key, as it may revoke its own tokens.
     """
-    del now
     malformed = _check_key(command.key) if command.key else None
     known = malformed or _find_manageable(command.name, read, is_own_enough=not command.key)
     if isinstance(known, Refusal):
@@ -737,9 +729,8 @@ def _credential_decision(name: str, event: AgentEvent) -> Decision:
 _PAUSE_RECEIPT = Receipt("", None)
 
 
-def decide_pause_agent(command: PauseAgent, read: Read, now: int) -> Decision | Refusal:
+def decide_pause_agent(command: PauseAgent, read: Read, _: int) -> Decision | Refusal:
     """Pause an agent: nothing more is started for it. The same pause again is a no-op."""
-    del now
     refusal = check_text("reason", command.reason, MAX_REASON, minimum=1) or (
         None if command.until is None else check_range("until", command.until, *TIMESTAMP_RANGE)
     )
@@ -781,9 +772,8 @@ def _pause_decision(name: str, event: AgentPaused | AgentResumed) -> Decision:
 # --- capabilities -----------------------------------------------------------------------------
 
 
-def decide_describe_agent(command: DescribeAgent, read: Read, now: int) -> Decision | Refusal:
+def decide_describe_agent(command: DescribeAgent, read: Read, _: int) -> Decision | Refusal:
     """Describe an agent's capabilities, or change them. The same again is a no-op."""
-    del now
     refusal = next(filter(None, _iter_description_faults(command)), None)
     if refusal:
         return refusal

@@ -9,12 +9,11 @@ from dragoman.core.task import send_back_events, transition_events
 from dragoman.core.task_state import CHECKS_PASSED_REASON
 
 
-def decide_record_checks(command: RecordChecks, read: Read, now: int) -> Decision | Refusal:
+def decide_record_checks(command: RecordChecks, read: Read, _: int) -> Decision | Refusal:
     """Record the results of checks: work that passed is proven, work that failed goes back.
 
     Results that come too late change nothing: the work went on, or another hub was faster.
     """
-    del now
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task

@@ -14,129 +14,43 @@ from dragoman.core import (
     agent,
     attempt,
     check,
+    check_state,
     claim,
     delegation,
     mail,
     presence,
     question,
+    question_state,
     reservation,
+    task,
+    task_state,
     trace,
     wave,
     work_queue,
 )
 from dragoman.core.actor import RejectMessage
-from dragoman.core.agent import (
-    DescribeAgent,
-    IssueToken,
-    PauseAgent,
-    RegisterAgent,
-    ResumeAgent,
-    RevokeToken,
-    SetAgentKey,
-)
-from dragoman.core.attempt import (
-    CheckpointTask,
-    ClaimTask,
-    EndAttempt,
-    ExpireLease,
-    FlagAttempt,
-    LimitAttempt,
-    ReleaseTask,
-    RenewLease,
-    ReportOutcome,
-)
 from dragoman.core.attempt_state import renew_lease
 from dragoman.core.authority import holds
 from dragoman.core.base import Command
-from dragoman.core.check_state import RecordChecks
 from dragoman.core.credential_scope import bind_to_attempt
-from dragoman.core.delegation import (
-    AcceptDelegation,
-    EscalateDelegation,
-    RejectDelegation,
-    RequestDelegation,
-)
 from dragoman.core.errors import REFUSALS, Refusal
 from dragoman.core.handoff import accept, activate, complete, propose, reject, sla
+from dragoman.core.handoff import state as handoff_state
 from dragoman.core.handoff.common import repeat_decision
 from dragoman.core.handoff.duplicates import find_applied
-from dragoman.core.handoff.state import (
-    AcceptHandoff,
-    ActivateHandoff,
-    ApproveHandoff,
-    CloseHandoff,
-    CompleteHandoff,
-    EscalateHandoff,
-    ExtendHandoff,
-    HandoffCommand,
-    NoteHandoff,
-    ProposeHandoff,
-    ReassignHandoff,
-    RejectHandoff,
-    WithdrawHandoff,
-)
 from dragoman.core.intent import delegate, results
-from dragoman.core.intent.state import (
-    CancelIntent,
-    DelegateIntent,
-    ExpireRequest,
-    ReceiveResult,
-    UpdateIntent,
-)
+from dragoman.core.intent import state as intent_state
 from dragoman.core.limits import MAX_REASON, check_text
-from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
-from dragoman.core.presence import ReportPresence
-from dragoman.core.question_state import AnswerQuestion, AskQuestion, WithdrawQuestion
 from dragoman.core.reactions import react
 from dragoman.core.read import Decision, LeaseChange, Read
-from dragoman.core.reservation import ReleaseReservations, ReserveFiles
-from dragoman.core.task import (
-    decide_alias_task,
-    decide_edit_task,
-    decide_link_tasks,
-    decide_move_task,
-    decide_note_task,
-    decide_rewind_task,
-    decide_send_back,
-    decide_unlink_task,
-    decide_update_task,
-    decide_warn_task,
-)
-from dragoman.core.task_state import (
-    AdoptTask,
-    AliasTask,
-    CreateTask,
-    EditTask,
-    LinkTask,
-    MoveTask,
-    NoteTask,
-    RewindTask,
-    SendBackTask,
-    Task,
-    UnlinkTask,
-    UpdateTask,
-    WarnTask,
-    drops_report,
-    status_change_of,
-)
-from dragoman.core.trace import (
-    EscalateEntropy,
-    RecordTrace,
-    RecordTurn,
-    RequestTransition,
-    SettleEntropy,
-)
-from dragoman.core.wave import AdvanceWave, StartWave
-from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
 
 # --- messages that are no command -------------------------------------------------------------
 
 _MAX_SHOWN_DETAIL = 1_000
 
 
-def decide_reject_message(command: RejectMessage, read: Read, now: int) -> Refusal:
+def decide_reject_message(command: RejectMessage, _: Read, __: int) -> Refusal:
     """Refuse with what a dialect found wrong."""
-    del read, now
     if command.code not in REFUSALS:
         return Refusal("invalid_field", f"{command.code[:40]!a} is not the code of a refusal")
     detail = command.detail
@@ -149,78 +63,78 @@ def decide_reject_message(command: RejectMessage, read: Read, now: int) -> Refus
 # --- table ------------------------------------------------------------------------------------
 
 DECIDERS: dict[type[Command], Callable[[Any, Read, int], Decision | Refusal]] = {
-    CreateTask: delegation.decide_create_or_delegate,
-    AdoptTask: adopt.decide_adopt_task,
-    MoveTask: decide_move_task,
-    AliasTask: decide_alias_task,
-    NoteTask: decide_note_task,
-    LinkTask: decide_link_tasks,
-    UnlinkTask: decide_unlink_task,
-    ClaimTask: claim.decide_claim_task,
-    RenewLease: attempt.decide_renew_lease,
-    ReleaseTask: attempt.decide_release_task,
-    LimitAttempt: attempt.decide_limit_attempt,
-    ReportOutcome: attempt.decide_report_outcome,
-    EndAttempt: attempt.decide_end_attempt,
-    ExpireLease: attempt.decide_expire_lease,
-    FlagAttempt: attempt.decide_flag_attempt,
-    UpdateTask: decide_update_task,
-    EditTask: decide_edit_task,
-    WarnTask: decide_warn_task,
-    RequestDelegation: delegation.decide_request_delegation,
-    AcceptDelegation: delegation.decide_accept_delegation,
-    RejectDelegation: delegation.decide_reject_delegation,
-    EscalateDelegation: delegation.decide_escalate_delegation,
-    RegisterAgent: agent.decide_register_agent,
-    SetAgentKey: agent.decide_set_key,
-    IssueToken: agent.decide_issue_token,
-    RevokeToken: agent.decide_revoke_token,
-    PauseAgent: agent.decide_pause_agent,
-    ResumeAgent: agent.decide_resume_agent,
-    ReportPresence: presence.decide_report_presence,
+    task_state.CreateTask: delegation.decide_create_or_delegate,
+    task_state.AdoptTask: adopt.decide_adopt_task,
+    task_state.MoveTask: task.decide_move_task,
+    task_state.AliasTask: task.decide_alias_task,
+    task_state.NoteTask: task.decide_note_task,
+    task_state.LinkTask: task.decide_link_tasks,
+    task_state.UnlinkTask: task.decide_unlink_task,
+    attempt.ClaimTask: claim.decide_claim_task,
+    attempt.RenewLease: attempt.decide_renew_lease,
+    attempt.ReleaseTask: attempt.decide_release_task,
+    attempt.LimitAttempt: attempt.decide_limit_attempt,
+    attempt.ReportOutcome: attempt.decide_report_outcome,
+    attempt.EndAttempt: attempt.decide_end_attempt,
+    attempt.ExpireLease: attempt.decide_expire_lease,
+    attempt.FlagAttempt: attempt.decide_flag_attempt,
+    task_state.UpdateTask: task.decide_update_task,
+    task_state.EditTask: task.decide_edit_task,
+    task_state.WarnTask: task.decide_warn_task,
+    delegation.RequestDelegation: delegation.decide_request_delegation,
+    delegation.AcceptDelegation: delegation.decide_accept_delegation,
+    delegation.RejectDelegation: delegation.decide_reject_delegation,
+    delegation.EscalateDelegation: delegation.decide_escalate_delegation,
+    agent.RegisterAgent: agent.decide_register_agent,
+    agent.SetAgentKey: agent.decide_set_key,
+    agent.IssueToken: agent.decide_issue_token,
+    agent.RevokeToken: agent.decide_revoke_token,
+    agent.PauseAgent: agent.decide_pause_agent,
+    agent.ResumeAgent: agent.decide_resume_agent,
+    presence.ReportPresence: presence.decide_report_presence,
     RejectMessage: decide_reject_message,
-    CheckpointTask: attempt.decide_checkpoint_task,
-    PostMail: mail.decide_post_mail,
-    ReadMail: mail.decide_read_mail,
-    AckMail: mail.decide_ack_mail,
-    AnswerMail: mail.decide_answer_mail,
-    EscalateMail: mail.decide_escalate_mail,
-    ProposeHandoff: propose.decide_propose,
-    AcceptHandoff: accept.decide_accept,
-    RejectHandoff: reject.decide_reject,
-    WithdrawHandoff: reject.decide_withdraw,
-    ActivateHandoff: activate.decide_activate,
-    CompleteHandoff: complete.decide_complete,
-    CloseHandoff: complete.decide_close,
-    ApproveHandoff: accept.decide_approve,
-    EscalateHandoff: sla.decide_escalate,
-    ExtendHandoff: sla.decide_extend,
-    ReassignHandoff: propose.decide_reassign,
-    NoteHandoff: complete.decide_note,
-    AddWorkItem: work_queue.decide_add_item,
-    ClaimWorkItem: work_queue.decide_claim_item,
-    ReleaseWorkItem: work_queue.decide_release_item,
-    StartWave: wave.decide_start_wave,
-    AdvanceWave: wave.decide_advance_wave,
-    ReserveFiles: reservation.decide_reserve_files,
-    ReleaseReservations: reservation.decide_release_reservations,
-    DescribeAgent: agent.decide_describe_agent,
-    DelegateIntent: delegate.decide_delegate,
-    ReceiveResult: results.decide_result,
-    UpdateIntent: results.decide_update,
-    ExpireRequest: results.decide_expire,
-    CancelIntent: delegate.decide_cancel,
-    RecordTurn: trace.decide_record_turn,
-    RecordTrace: trace.decide_record_trace,
-    RequestTransition: trace.decide_request_transition,
-    EscalateEntropy: trace.decide_escalate_entropy,
-    SettleEntropy: trace.decide_settle_entropy,
-    RewindTask: decide_rewind_task,
-    SendBackTask: decide_send_back,
-    RecordChecks: check.decide_record_checks,
-    AskQuestion: question.decide_ask_question,
-    AnswerQuestion: question.decide_answer_question,
-    WithdrawQuestion: question.decide_withdraw_question,
+    attempt.CheckpointTask: attempt.decide_checkpoint_task,
+    mail.PostMail: mail.decide_post_mail,
+    mail.ReadMail: mail.decide_read_mail,
+    mail.AckMail: mail.decide_ack_mail,
+    mail.AnswerMail: mail.decide_answer_mail,
+    mail.EscalateMail: mail.decide_escalate_mail,
+    handoff_state.ProposeHandoff: propose.decide_propose,
+    handoff_state.AcceptHandoff: accept.decide_accept,
+    handoff_state.RejectHandoff: reject.decide_reject,
+    handoff_state.WithdrawHandoff: reject.decide_withdraw,
+    handoff_state.ActivateHandoff: activate.decide_activate,
+    handoff_state.CompleteHandoff: complete.decide_complete,
+    handoff_state.CloseHandoff: complete.decide_close,
+    handoff_state.ApproveHandoff: accept.decide_approve,
+    handoff_state.EscalateHandoff: sla.decide_escalate,
+    handoff_state.ExtendHandoff: sla.decide_extend,
+    handoff_state.ReassignHandoff: propose.decide_reassign,
+    handoff_state.NoteHandoff: complete.decide_note,
+    work_queue.AddWorkItem: work_queue.decide_add_item,
+    work_queue.ClaimWorkItem: work_queue.decide_claim_item,
+    work_queue.ReleaseWorkItem: work_queue.decide_release_item,
+    wave.StartWave: wave.decide_start_wave,
+    wave.AdvanceWave: wave.decide_advance_wave,
+    reservation.ReserveFiles: reservation.decide_reserve_files,
+    reservation.ReleaseReservations: reservation.decide_release_reservations,
+    agent.DescribeAgent: agent.decide_describe_agent,
+    intent_state.DelegateIntent: delegate.decide_delegate,
+    intent_state.ReceiveResult: results.decide_result,
+    intent_state.UpdateIntent: results.decide_update,
+    intent_state.ExpireRequest: results.decide_expire,
+    intent_state.CancelIntent: delegate.decide_cancel,
+    trace.RecordTurn: trace.decide_record_turn,
+    trace.RecordTrace: trace.decide_record_trace,
+    trace.RequestTransition: trace.decide_request_transition,
+    trace.EscalateEntropy: trace.decide_escalate_entropy,
+    trace.SettleEntropy: trace.decide_settle_entropy,
+    task_state.RewindTask: task.decide_rewind_task,
+    task_state.SendBackTask: task.decide_send_back,
+    check_state.RecordChecks: check.decide_record_checks,
+    question_state.AskQuestion: question.decide_ask_question,
+    question_state.AnswerQuestion: question.decide_answer_question,
+    question_state.WithdrawQuestion: question.decide_withdraw_question,
 }
 
 if TYPE_CHECKING:
@@ -255,7 +169,10 @@ def decide(command: Command, read: Read, now: int) -> Decision | Refusal:
 
 def _decide_again(command: Command, refusal: Refusal, read: Read) -> Decision | None:
     """Answer to a repeated handoff command, whose handoff has moved on because of the first."""
-    if not isinstance(command, HandoffCommand) or refusal.code != "invalid_transition":
+    if (
+        not isinstance(command, handoff_state.HandoffCommand)
+        or refusal.code != "invalid_transition"
+    ):
         return None
     applied = find_applied(command, read)
     return repeat_decision(applied) if applied else None
@@ -264,11 +181,15 @@ def _decide_again(command: Command, refusal: Refusal, read: Read) -> Decision | 
 def _warn_of_dropped_report(decision: Decision, read: Read) -> Decision:
     """Say in the receipt that the change drops a pending report, whoever takes the work away."""
     for stream, event in decision.events:
-        change = status_change_of(event)
+        change = task_state.status_change_of(event)
         if change is None or change.from_ != "in-progress":
             continue
         task = read.task(stream.partition(":")[2])
-        report = task.reported if isinstance(task, Task) and drops_report(task, event) else None
+        report = (
+            task.reported
+            if isinstance(task, task_state.Task) and task_state.drops_report(task, event)
+            else None
+        )
         if report is not None:
             receipt = decision.receipt
             dropped = (
@@ -282,7 +203,7 @@ def _warn_of_dropped_report(decision: Decision, read: Read) -> Decision:
 
 def _heartbeat_task(command: Command, read: Read) -> str:
     """Task whose holder shows that it is alive; for a handoff, the task handed over."""
-    if not isinstance(command, HandoffCommand):
+    if not isinstance(command, handoff_state.HandoffCommand):
         return command.heartbeat_task
     handoff = read.handoff(command.handoff)
     return handoff.task if handoff else ""

@@ -166,9 +166,8 @@ def _request_delegation(
     return Decision(task_receipt(child, child.status), tuple(events))
 
 
-def decide_accept_delegation(command: AcceptDelegation, read: Read, now: int) -> Decision | Refusal:
+def decide_accept_delegation(command: AcceptDelegation, read: Read, _: int) -> Decision | Refusal:
     """Accept a delegation; the task's status stays."""
-    del now
     task = _find_answerable(command.task, "accepted", read)
     if isinstance(task, Refusal | Decision):
         return task
@@ -176,9 +175,8 @@ def decide_accept_delegation(command: AcceptDelegation, read: Read, now: int) ->
     return Decision(task_receipt(task, task.status), ((task_stream(task.id), event),))
 
 
-def decide_reject_delegation(command: RejectDelegation, read: Read, now: int) -> Decision | Refusal:
+def decide_reject_delegation(command: RejectDelegation, read: Read, _: int) -> Decision | Refusal:
     """Reject a delegation: the task waits, blocked, for somebody to see to it."""
-    del now
     refusal = check_text("reason", command.reason, MAX_REASON)
     if refusal:
         return refusal

@@ -277,19 +277,16 @@ def _fold_posted(_: None, event: MailPosted, at: int) -> Mail:
     return Mail(posted_at=at, **asdict(event))
 
 
-def _fold_read(mail: Mail, event: MailRead, at: int) -> Mail:
-    del at
+def _fold_read(mail: Mail, event: MailRead, _: int) -> Mail:
     return replace(mail, read_by=(*mail.read_by, event.reader))
 
 
-def _fold_acked(mail: Mail, event: MailAcked, at: int) -> Mail:
-    del at
+def _fold_acked(mail: Mail, event: MailAcked, _: int) -> Mail:
     return _with_ack(mail, event.agent)
 
 
-def _fold_answered(mail: Mail, event: MailAnswered, at: int) -> Mail:
+def _fold_answered(mail: Mail, event: MailAnswered, _: int) -> Mail:
     """An answer is also the ack of its author, if that is a recipient."""
-    del at
     answered = replace(mail, answer=event.answer)
     return _with_ack(answered, event.by) if mail.is_recipient(event.by) else answered
 
@@ -300,8 +297,7 @@ def _with_ack(mail: Mail, name: str) -> Mail:
     return replace(mail, acked_by=acked_by, read_by=tuple(dict.fromkeys((*mail.read_by, name))))
 
 
-def _fold_escalated(mail: Mail, _: MailEscalated, at: int) -> Mail:
-    del at
+def _fold_escalated(mail: Mail, _: MailEscalated, __: int) -> Mail:
     return replace(mail, is_escalated=True)
 
 
@@ -411,9 +407,8 @@ def _repeated_post(command: PostMail, known: Mail) -> Decision | Refusal:
     )
 
 
-def decide_read_mail(command: ReadMail, read: Read, now: int) -> Decision | Refusal:
+def decide_read_mail(command: ReadMail, read: Read, _: int) -> Decision | Refusal:
     """Mark a letter as read by a recipient; a second time is a no-op."""
-    del now
     mail = _find_in_inbox(command.mail, read)
     if isinstance(mail, Refusal):
         return mail
@@ -425,9 +420,8 @@ def decide_read_mail(command: ReadMail, read: Read, now: int) -> Decision | Refu
     )
 
 
-def decide_ack_mail(command: AckMail, read: Read, now: int) -> Decision | Refusal:
+def decide_ack_mail(command: AckMail, read: Read, _: int) -> Decision | Refusal:
     """Acknowledge a letter as a recipient; a second time is a no-op."""
-    del now
     mail = _find_in_inbox(command.mail, read)
     if isinstance(mail, Refusal):
         return mail
@@ -439,12 +433,11 @@ def decide_ack_mail(command: AckMail, read: Read, now: int) -> Decision | Refusa
     )
 
 
-def decide_answer_mail(command: AnswerMail, read: Read, now: int) -> Decision | Refusal:
+def decide_answer_mail(command: AnswerMail, read: Read, _: int) -> Decision | Refusal:
     """Mark a letter as answered by the letter of this request; the first answer counts.
 
     Its recipients may answer, and the roles that the command names.
     """
-    del now
     mail = _find_mail(command.mail, read)
     if isinstance(mail, Refusal):
         return mail

@@ -73,12 +73,11 @@ def decide_ask_question(command: AskQuestion, read: Read, now: int) -> Decision 
 # --- answer -----------------------------------------------------------------------------------
 
 
-def decide_answer_question(command: AnswerQuestion, read: Read, now: int) -> Decision | Refusal:
+def decide_answer_question(command: AnswerQuestion, read: Read, _: int) -> Decision | Refusal:
     """Answer an open question; the same answer again is a repeat, another one is refused.
 
     Whoever asked gets the answer as a letter, too, in the thread of its letter if it wrote one.
     """
-    del now
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task

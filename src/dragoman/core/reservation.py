@@ -194,21 +194,18 @@ def format_holder(one: Reservation) -> str:
 # --- fold -------------------------------------------------------------------------------------
 
 
-def _fold_taken(state: Reservations | None, event: ReservationTaken, at: int) -> Reservations:
-    del at
+def _fold_taken(state: Reservations | None, event: ReservationTaken, _: int) -> Reservations:
     new = Reservation(event.id, event.patterns, event.holder, event.until, event.reason)
     return Reservations((*(state.kept if state else ()), new))
 
 
-def _fold_renewed(state: Reservations, event: ReservationRenewed, at: int) -> Reservations:
-    del at
+def _fold_renewed(state: Reservations, event: ReservationRenewed, _: int) -> Reservations:
     return Reservations(
         tuple(replace(one, until=event.until) if one.id == event.id else one for one in state.kept)
     )
 
 
-def _fold_ended(state: Reservations, event: ReservationsEnded, at: int) -> Reservations:
-    del at
+def _fold_ended(state: Reservations, event: ReservationsEnded, _: int) -> Reservations:
     return Reservations(tuple(one for one in state.kept if one.id not in event.ids))
 
 

@@ -650,9 +650,8 @@ def decide_edit_task(command: EditTask, read: Read, now: int) -> Decision | Refu
     )
 
 
-def decide_warn_task(command: WarnTask, read: Read, now: int) -> Decision | Refusal:
+def decide_warn_task(command: WarnTask, read: Read, _: int) -> Decision | Refusal:
     """Record a warning about the message of the same request."""
-    del now
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task

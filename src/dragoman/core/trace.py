@@ -325,8 +325,7 @@ def _call_key(event: TraceRecorded) -> str:
 # --- fold -------------------------------------------------------------------------------------
 
 
-def _fold_trace_recorded(trace: Trace | None, event: TraceRecorded, at: int) -> Trace:
-    del at
+def _fold_trace_recorded(trace: Trace | None, event: TraceRecorded, _: int) -> Trace:
     trace = trace or Trace(event.session)
     open_calls, ended, thoughts = trace.open_calls, trace.ended_calls, trace.thoughts
     if event.call:
@@ -352,13 +351,11 @@ def _fold_trace_recorded(trace: Trace | None, event: TraceRecorded, at: int) -> 
     )
 
 
-def _fold_trace_anomaly(trace: Trace, _: TraceAnomaly, at: int) -> Trace:
-    del at
+def _fold_trace_anomaly(trace: Trace, _: TraceAnomaly, __: int) -> Trace:
     return replace(trace, anomalies=trace.anomalies + 1)
 
 
-def _fold_turn_recorded(log: TurnLog | None, event: TurnRecorded, at: int) -> TurnLog:
-    del at
+def _fold_turn_recorded(log: TurnLog | None, event: TurnRecorded, _: int) -> TurnLog:
     log = log or TurnLog(event.task)
     log = replace(log, turns=log.turns + 1)
     if event.attempt > log.attempt:
@@ -369,13 +366,11 @@ def _fold_turn_recorded(log: TurnLog | None, event: TurnRecorded, at: int) -> Tu
     return replace(log, outside_authors=(*log.outside_authors, count))
 
 
-def _fold_entropy_escalated(log: TurnLog, event: EntropyEscalated, at: int) -> TurnLog:
-    del at
+def _fold_entropy_escalated(log: TurnLog, event: EntropyEscalated, _: int) -> TurnLog:
     return replace(log, raised={**log.raised, event.kind: float(event.measured)})
 
 
-def _fold_entropy_settled(log: TurnLog, event: EntropySettled, at: int) -> TurnLog:
-    del at
+def _fold_entropy_settled(log: TurnLog, event: EntropySettled, _: int) -> TurnLog:
     raised = {kind: value for kind, value in log.raised.items() if kind != event.kind}
     return replace(log, raised=raised)
 
@@ -769,9 +764,8 @@ def _with_cause(decision: Decision, command: RequestTransition) -> tuple[tuple[s
 # --- entropy ----------------------------------------------------------------------------------
 
 
-def decide_escalate_entropy(command: EscalateEntropy, read: Read, now: int) -> Decision | Refusal:
+def decide_escalate_entropy(command: EscalateEntropy, read: Read, _: int) -> Decision | Refusal:
     """Record a sign of entropy once, until it has settled; it moves nothing (S-SAOP-9)."""
-    del now
     task = _find_judged_task(command.task, read)
     if isinstance(task, Refusal):
         return task
@@ -797,9 +791,8 @@ def decide_escalate_entropy(command: EscalateEntropy, read: Read, now: int) -> D
     return Decision(task_receipt(task, task.status), ((turns_stream(task.id), escalated),))
 
 
-def decide_settle_entropy(command: SettleEntropy, read: Read, now: int) -> Decision | Refusal:
+def decide_settle_entropy(command: SettleEntropy, read: Read, _: int) -> Decision | Refusal:
     """Record that a raised sign has settled."""
-    del now
     task = _find_judged_task(command.task, read)
     if isinstance(task, Refusal):
         return task

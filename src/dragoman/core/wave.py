@@ -283,8 +283,7 @@ def _fold_started(_: None, event: WaveStarted, at: int) -> Wave:
     return Wave(event.id, event.beads, event.parallel, event.report_to, at, event.retries)
 
 
-def _fold_bead_released(wave: Wave, event: WaveBeadReleased, at: int) -> Wave:
-    del at
+def _fold_bead_released(wave: Wave, event: WaveBeadReleased, _: int) -> Wave:
     return replace(wave, released=(*wave.released, event.task))
 
 
@@ -337,9 +336,8 @@ def wave_start_commands(
     return (*adopted, wave, AdvanceWave(wave.id))
 
 
-def decide_start_wave(command: StartWave, read: Read, now: int) -> Decision | Refusal:
+def decide_start_wave(command: StartWave, read: Read, _: int) -> Decision | Refusal:
     """Start a wave; its ready beads go back to the backlog until it releases them."""
-    del now
     refusal = _check_may_run_waves(read) or next(filter(None, _iter_start_faults(command)), None)
     if refusal:
         return refusal

@@ -86,8 +86,7 @@ def _fold_added(_: None, event: WorkItemAdded, at: int) -> WorkItem:
     return WorkItem(event.id, event.title, "open", at)
 
 
-def _fold_owner_changed(item: WorkItem, event: WorkItemOwnerChanged, at: int) -> WorkItem:
-    del at
+def _fold_owner_changed(item: WorkItem, event: WorkItemOwnerChanged, _: int) -> WorkItem:
     return replace(item, owner=event.owner, status=event.status)
 
 
@@ -98,9 +97,8 @@ WORK_ITEM_FOLDS: Final[dict[type[WorkItemEvent], Callable[[Any, Any, int], WorkI
 """Event -> fold: the item after it, from the item before it (None at first) and its time."""
 
 
-def decide_add_item(command: AddWorkItem, read: Read, now: int) -> Decision | Refusal:
+def decide_add_item(command: AddWorkItem, read: Read, _: int) -> Decision | Refusal:
     """Add an item, which nobody owns yet."""
-    del now
     id = command.id or read.cause
     refusal = (
         check_write(read.actor)
@@ -117,9 +115,8 @@ def decide_add_item(command: AddWorkItem, read: Read, now: int) -> Decision | Re
     return _item_decision(id, "open", WorkItemAdded(id, command.title))
 
 
-def decide_claim_item(command: ClaimWorkItem, read: Read, now: int) -> Decision | Refusal:
+def decide_claim_item(command: ClaimWorkItem, read: Read, _: int) -> Decision | Refusal:
     """Claim an item for the caller, or pass it on to another owner."""
-    del now
     owner = command.owner or read.actor.name
     refusal = check_write(read.actor) or check_agent(owner)
     if refusal:
@@ -137,13 +134,12 @@ def decide_claim_item(command: ClaimWorkItem, read: Read, now: int) -> Decision 
     return _item_decision(item.id, "claimed", WorkItemOwnerChanged(item.id, owner, "claimed"))
 
 
-def decide_release_item(command: ReleaseWorkItem, read: Read, now: int) -> Decision | Refusal:
+def decide_release_item(command: ReleaseWorkItem, read: Read, _: int) -> Decision | Refusal:
     """Release an item; `is_orphaned`: its owner is gone, and it waits for a new one.
 
     The hub records items that were orphaned in an external queue, so that they are found here. An
     item of a third party is left alone: another queue may use the same id for something else.
     """
-    del now
     refusal = check_write(read.actor)
     if refusal:
         return refusal

@@ -122,9 +122,8 @@ def _verification_events(
     return (*events, (stream, verified))
 
 
-def decide_approve(command: ApproveHandoff, read: Read, now: int) -> Decision | Refusal:
+def decide_approve(command: ApproveHandoff, read: Read, _: int) -> Decision | Refusal:
     """Record a person's approval or denial, bound to the package that the person saw (S-ACP-9)."""
-    del now
     at = find_in_state(command.handoff, read, _UNDECIDED_STATES, "approve or deny")
     if isinstance(at, Refusal):
         return at

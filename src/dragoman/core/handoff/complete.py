@@ -104,9 +104,8 @@ def completion_events(
     return (*events, notice)
 
 
-def decide_close(command: CloseHandoff, read: Read, now: int) -> Decision | Refusal:
+def decide_close(command: CloseHandoff, read: Read, _: int) -> Decision | Refusal:
     """Close the record of the handoff."""
-    del now
     at = find_in_state(command.handoff, read, ("rejected", "completed"), "close")
     if isinstance(at, Refusal):
         return at
@@ -143,9 +142,8 @@ _MAX_KIND_CHARS: Final = 64
 _RESERVED_NOTE_KINDS: Final = frozenset({"waiting", "superseded_by", "completion_notes"})
 
 
-def decide_note(command: NoteHandoff, read: Read, now: int) -> Decision | Refusal:
+def decide_note(command: NoteHandoff, read: Read, _: int) -> Decision | Refusal:
     """Add a note to the handoff, by one of its parties, a coordinator or the hub."""
-    del now
     handoff = find_visible_handoff(command.handoff, read)
     if isinstance(handoff, Refusal):
         return handoff

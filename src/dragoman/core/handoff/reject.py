@@ -28,9 +28,8 @@ from dragoman.core.read import Decision, LeaseChange, Read, StreamEvents
 from dragoman.core.task_state import Task, TaskEdited, TaskHandedOver, TaskTransitioned
 
 
-def decide_reject(command: RejectHandoff, read: Read, now: int) -> Decision | Refusal:
+def decide_reject(command: RejectHandoff, read: Read, _: int) -> Decision | Refusal:
     """Reject the handoff, or give the work back, by its recipient; a coordinator may force it."""
-    del now
     refusal = check_text("detail", command.detail, MAX_TEXT, minimum=1) or check_text(
         "suggested_fix", command.suggested_fix, MAX_TEXT
     )
@@ -53,9 +52,8 @@ def decide_reject(command: RejectHandoff, read: Read, now: int) -> Decision | Re
     return Decision(receipt, events, recipient_lease_end(handoff, task, read))
 
 
-def decide_withdraw(command: WithdrawHandoff, read: Read, now: int) -> Decision | Refusal:
+def decide_withdraw(command: WithdrawHandoff, read: Read, _: int) -> Decision | Refusal:
     """Withdraw a proposal, by its sender, before anybody works on it (S-ACP-4)."""
-    del now
     at = find_in_state(command.handoff, read, ("proposed", "validating", "accepted"), "withdraw")
     if isinstance(at, Refusal):
         return at

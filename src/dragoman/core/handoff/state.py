@@ -718,8 +718,7 @@ def _fold_transitioned(handoff: Handoff, event: HandoffTransitioned, at: int) ->
     )
 
 
-def _fold_verified(handoff: Handoff, event: HandoffVerified, at: int) -> Handoff:
-    del at
+def _fold_verified(handoff: Handoff, event: HandoffVerified, _: int) -> Handoff:
     return replace(
         handoff,
         passed=event.passed,
@@ -749,8 +748,7 @@ def _fold_escalated(handoff: Handoff, event: HandoffEscalated, at: int) -> Hando
     return replace(handoff, escalations=escalations, is_escalated=is_late)
 
 
-def _fold_extended(handoff: Handoff, event: HandoffExtended, at: int) -> Handoff:
-    del at
+def _fold_extended(handoff: Handoff, event: HandoffExtended, _: int) -> Handoff:
     extension = SlaExtension(event.until, event.by, event.by_ms)
     return replace(handoff, extension=extension, is_escalated=False)
 

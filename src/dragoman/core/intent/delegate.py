@@ -389,9 +389,8 @@ def _check_size(field: str, value: dict[str, object]) -> Refusal | None:
 # --- cancel -----------------------------------------------------------------------------------
 
 
-def decide_cancel(command: CancelIntent, read: Read, now: int) -> Decision | Refusal:
+def decide_cancel(command: CancelIntent, read: Read, _: int) -> Decision | Refusal:
     """Cancel the intent's task; its open request ends without counting for or against the agent."""
-    del now
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task

@@ -537,8 +537,7 @@ def _fold_created(_: None, event: IntentCreated, at: int) -> Intent:
     )
 
 
-def _fold_proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
-    del at
+def _fold_proposed(intent: Intent, event: IntentProposed, _: int) -> Intent:
     terms = {} if event.terms is None else msgspec.structs.asdict(event.terms)
     is_ranked = bool(event.candidates)
     return replace(
@@ -553,13 +552,11 @@ def _fold_proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
     )
 
 
-def _fold_approved(intent: Intent, event: IntentApproved, at: int) -> Intent:
-    del event, at
+def _fold_approved(intent: Intent, _: IntentApproved, __: int) -> Intent:
     return replace(intent, state="DelegationApproved")
 
 
-def _fold_rejected(intent: Intent, event: IntentRejected, at: int) -> Intent:
-    del at
+def _fold_rejected(intent: Intent, event: IntentRejected, _: int) -> Intent:
     named = (event.agent,) if event.agent else ()
     vetoed = tuple(dict.fromkeys((*intent.vetoed, *named)))
     return replace(
@@ -587,8 +584,7 @@ def _fold_dispatched(intent: Intent, event: IntentDispatched, at: int) -> Intent
     )
 
 
-def _fold_updated(intent: Intent, event: IntentUpdated, at: int) -> Intent:
-    del at
+def _fold_updated(intent: Intent, event: IntentUpdated, _: int) -> Intent:
     request = intent.request
     if request is not None and event.sequence:
         sequences = (*request.sequences, event.sequence)[-MAX_RECENT_UPDATES:]
@@ -605,8 +601,7 @@ def _fold_completed(intent: Intent, event: IntentCompleted, at: int) -> Intent:
     )
 
 
-def _fold_feedback(intent: Intent, event: IntentFeedbackApplied, at: int) -> Intent:
-    del at
+def _fold_feedback(intent: Intent, event: IntentFeedbackApplied, _: int) -> Intent:
     # What ended without feedback does not count against the agent, and was no try.
     if event.success:
         return replace(intent, state="FeedbackApplied")
@@ -614,13 +609,11 @@ def _fold_feedback(intent: Intent, event: IntentFeedbackApplied, at: int) -> Int
     return replace(intent, state="FeedbackApplied", failed=failed, tried=intent.tried + 1)
 
 
-def _fold_satisfied(intent: Intent, event: IntentSatisfied, at: int) -> Intent:
-    del event, at
+def _fold_satisfied(intent: Intent, _: IntentSatisfied, __: int) -> Intent:
     return replace(intent, state="Satisfied", candidates=(), vetoed=())
 
 
-def _fold_needs_follow_up(intent: Intent, event: IntentNeedsFollowUp, at: int) -> Intent:
-    del at
+def _fold_needs_follow_up(intent: Intent, event: IntentNeedsFollowUp, _: int) -> Intent:
     # If whoever takes the task up again fails, the remaining candidates are tried.
     remaining = () if event.cancelled else intent.candidates
     return replace(intent, state="NeedsFollowUp", candidates=remaining, reasons=(event.reason,))
@@ -631,8 +624,7 @@ def _fold_superseded(intent: Intent, event: IntentSuperseded, at: int) -> Intent
     return replace(intent, request=None, closed=_append_closed(intent, ended))
 
 
-def _fold_anomaly(intent: Intent, event: IntentAnomaly, at: int) -> Intent:
-    del event, at
+def _fold_anomaly(intent: Intent, _: IntentAnomaly, __: int) -> Intent:
     return replace(intent, anomalies=intent.anomalies + 1)
 
 

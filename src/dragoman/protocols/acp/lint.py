@@ -21,14 +21,13 @@ OFFER: Final = "offer"
 KINDS: Final = (PACKAGE, OFFER, HANDOFF, SEND)
 
 
-def lint(value: Any, kind: str, strict: bool) -> LintResult:
+def lint(value: Any, kind: str, _: bool) -> LintResult:
     """Lint a package, an offer, an action or a message.
 
     A package is sealed and must match its hash; an offer is not sealed yet and names a recipient.
     Of several faults of a shape the first one is listed, as a hub names it.
     Strict makes no difference: the hub accepts nothing here that strict would refuse.
     """
-    del strict
     detected = detect_operation(value) or _guess_kind(value)
     faults = list(_faults(detected, cast(Mapping[str, Any], value)))
     issues = [{"path": fault.path, "reason": fault.reason} for fault in faults]

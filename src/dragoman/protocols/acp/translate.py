@@ -245,10 +245,9 @@ def _adopt_commands(arguments: Initiate, actor: Actor, facts: Facts, choices: Ch
 
 
 def _accept_commands(
-    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+    call: ActionCall, known: Handoff | None, actor: Actor, _: Facts, choices: Choices
 ) -> Commands | Fault:
     """Accept; everything outside the ledger is checked, but only for the recipient."""
-    del facts
     arguments: Accept = call.arguments
     if known is None or known.recipient != actor.name:
         return (AcceptHandoff(arguments.handoff_id, "", notes=arguments.notes),)
@@ -280,9 +279,8 @@ def _accept_commands(
 
 
 def _activate_commands(
-    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+    call: ActionCall, known: Handoff | None, actor: Actor, _: Facts, choices: Choices
 ) -> Commands | Fault:
-    del facts
     arguments: Activate = call.arguments
     is_due = known is not None and known.status == "accepted" and known.recipient == actor.name
     copies = choices.artifacts
@@ -301,9 +299,8 @@ def _activate_commands(
 
 
 def _complete_commands(
-    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+    call: ActionCall, known: Handoff | None, actor: Actor, _: Facts, choices: Choices
 ) -> Commands | Fault:
-    del facts
     arguments: Complete = call.arguments
     is_due = known is not None and known.status == "activated" and known.recipient == actor.name
     named = arguments.final_artifacts if is_due else ()
@@ -328,9 +325,8 @@ def _single_command(make: Callable[[Any, ActionCall, Choices], Command]) -> Any:
     """Translate an action whose arguments say everything."""
 
     def make_commands(
-        call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+        call: ActionCall, _: Handoff | None, __: Actor, ___: Facts, choices: Choices
     ) -> Commands:
-        del known, actor, facts
         return (make(call.arguments, call, choices),)
 
     return make_commands

@@ -248,9 +248,8 @@ def _end_session(arguments: SessionEndArguments, actor: Actor, facts: Facts) -> 
     return Plan(translate.end_session(arguments, actor, facts))
 
 
-def _task_reply(message: Any, commands: Commands, accepted: Committed) -> Any:
+def _task_reply(message: Any, _: Commands, accepted: Committed) -> Any:
     """Status of the task, under the name that the caller used."""
-    del commands
     reply = {"taskId": message.task_id, "status": accepted.receipts[0].status}
     return _with_warnings(reply, accepted)
 

@@ -150,9 +150,8 @@ def _time_limit(due_by: int, now: int, choices: Choices) -> int:
     return max(due_by - now, 0) if due_by else choices.patience_ms
 
 
-def cancel_commands(args: Cancel, actor: Actor, facts: Facts) -> Commands | Fault:
+def cancel_commands(args: Cancel, _: Actor, facts: Facts) -> Commands | Fault:
     """Cancel the intent's task; its open request ends without feedback for the agent."""
-    del actor
     intent = find_intent(facts.store, args.intent_id)
     if isinstance(intent, Refusal):
         return fault_from_refusal(intent, "intent_id")

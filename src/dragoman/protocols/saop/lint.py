@@ -16,12 +16,11 @@ _SCHEMAS: Final[dict[str, Schema[Any] | VersionedTurnSchema]] = {
 }
 
 
-def lint(value: Any, kind: str, strict: bool) -> LintResult:
+def lint(value: Any, kind: str, _: bool) -> LintResult:
     """Lint one JSON value; without a kind, as the kind that it resembles most.
 
     SAOP has no lenient mode: strict or not, the schemas are the same.
     """
-    del strict
     kind = kind or detect_kind(value) or "turn"
     # A plain string would be parsed as JSON text; a quoted message is not a message.
     parsed = _SCHEMAS[kind].safe_parse(json.dumps(value) if isinstance(value, str) else value)
