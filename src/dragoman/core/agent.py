@@ -14,25 +14,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core import not_found
+from dragoman.core import limits, not_found
 from dragoman.core.actor import HUB_NAME, HUB_NAME_TAKEN, Actor
 from dragoman.core.authority import MAY_MANAGE_CREDENTIALS, MAY_PAUSE, MAY_REGISTER, MAY_RESUME
 from dragoman.core.base import Command, Event, Role
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import agent_stream, check_agent, check_dialect, reputation_stream
-from dragoman.core.limits import (
-    MAX_DIALECTS,
-    MAX_OPEN_REQUESTS,
-    MAX_PRICE,
-    MAX_REASON,
-    MAX_TOKENS,
-    TOKEN_LIFETIME_RANGE_MS,
-    WAIT_RANGE_MS,
-    check_count,
-    check_range,
-    check_text,
-    iter_skill_faults,
-)
 from dragoman.core.presence import PresenceReported, Sessions, with_presence
 from dragoman.core.read import Decision, Read, Receipt
 from dragoman.core.timestamps import TIMESTAMP_RANGE, to_rfc3339
@@ -565,7 +552,7 @@ def decide_register_agent(command: RegisterAgent, read: Read, _: int) -> Decisio
     refusal = (
         check_agent(command.name, "name")
         or _check_hub_name(command.name, read.actor)
-        or check_count("speaks", command.speaks, MAX_DIALECTS)
+        or limits.check_count("speaks", command.speaks, limits.MAX_DIALECTS)
         or next(filter(None, map(check_dialect, command.speaks)), None)
         or _check_saop_role(command.saop_role)
     )
@@ -642,15 +629,15 @@ def decide_issue_token(command: IssueToken, read: Read, now: int) -> Decision | 
     if same:
         return Refusal("already_exists", f"{command.name} has a different token {command.id}")
     # A token of the shortest lifetime may have been under way for a moment.
-    if not 0 < command.expires_at - now <= TOKEN_LIFETIME_RANGE_MS[1]:
+    if not 0 < command.expires_at - now <= limits.TOKEN_LIFETIME_RANGE_MS[1]:
         return Refusal(
             "invalid_field",
             f"expires_at: {to_rfc3339(command.expires_at)} is past, or more than 366 days ahead",
         )
-    if len(known.valid_tokens(now)) >= MAX_TOKENS:
+    if len(known.valid_tokens(now)) >= limits.MAX_TOKENS:
         return Refusal(
             "invalid_field",
-            f"{command.name} has {MAX_TOKENS} valid tokens, which is the limit: "
+            f"{command.name} has {limits.MAX_TOKENS} valid tokens, which is the limit: "
             "revoke those that are not used",
         )
     return _credential_decision(
@@ -731,8 +718,10 @@ _PAUSE_RECEIPT = Receipt("", None)
 
 def decide_pause_agent(command: PauseAgent, read: Read, _: int) -> Decision | Refusal:
     """Pause an agent: nothing more is started for it. The same pause again is a no-op."""
-    refusal = check_text("reason", command.reason, MAX_REASON, minimum=1) or (
-        None if command.until is None else check_range("until", command.until, *TIMESTAMP_RANGE)
+    refusal = limits.check_text("reason", command.reason, limits.MAX_REASON, minimum=1) or (
+        None
+        if command.until is None
+        else limits.check_range("until", command.until, *TIMESTAMP_RANGE)
     )
     known = refusal or _find_pausable(command.name, MAY_PAUSE, "pause", read)
     if isinstance(known, Refusal):
@@ -851,14 +840,14 @@ def _iter_description_faults(command: DescribeAgent) -> Iterator[Refusal | None]
     if not command.skills:
         yield Refusal("invalid_field", "skills is empty; name at least one", path="skills")
     for field in ("skills", "constraints", "locality"):
-        yield from iter_skill_faults(field, getattr(command, field))
+        yield from limits.iter_skill_faults(field, getattr(command, field))
     for index, skill in enumerate(command.skills):
         if not significant_words(skill):
             detail = f"the skill {skill[:40]!a} says nothing: name a subject"
             yield Refusal("invalid_field", detail, path=f"skills[{index}]")
-    if not (isfinite(command.cost) and 0 <= command.cost <= MAX_PRICE):
-        detail = f"cost is {command.cost}; it must be from 0 to {MAX_PRICE:g}"
+    if not (isfinite(command.cost) and 0 <= command.cost <= limits.MAX_PRICE):
+        detail = f"cost is {command.cost}; it must be from 0 to {limits.MAX_PRICE:g}"
         yield Refusal("invalid_field", detail, path="cost")
-    yield check_range("latency_ms", command.latency_ms, 0, WAIT_RANGE_MS[1])
-    yield check_range("capacity", command.capacity, 0, MAX_OPEN_REQUESTS)
-    yield check_text("reach", command.reach, MAX_REASON)
+    yield limits.check_range("latency_ms", command.latency_ms, 0, limits.WAIT_RANGE_MS[1])
+    yield limits.check_range("capacity", command.capacity, 0, limits.MAX_OPEN_REQUESTS)
+    yield limits.check_text("reach", command.reach, limits.MAX_REASON)

@@ -5,6 +5,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dragoman.core import limits
 from dragoman.core.actor import HUB_NAME, HUB_NAME_TAKEN, Actor
 from dragoman.core.agent import AgentPaused, AgentRecord
 from dragoman.core.attempt_state import (
@@ -34,18 +35,6 @@ from dragoman.core.backoff import Backoff, backoff_delay
 from dragoman.core.base import DEFAULT_LEASE_MS, Outcome, Status, TaskCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import agent_stream, check_agent, check_session, task_stream
-from dragoman.core.limits import (
-    LEASE_RANGE_MS,
-    MAX_QUEUES,
-    MAX_REASON,
-    MAX_TEXT,
-    check_count,
-    check_duration,
-    check_json,
-    check_range,
-    check_text,
-    check_texts,
-)
 from dragoman.core.read import Decision, LeaseChange, Read, StreamEvents, task_receipt
 from dragoman.core.task import check_repeat, transition_events, unblock_events
 from dragoman.core.task_state import (
@@ -208,8 +197,8 @@ def check_may_claim(command: ClaimTask, read: Read) -> Refusal | None:
         return Refusal("not_authorized", cannot_hold)
     return (
         (check_session(command.session, "session") if command.session else None)
-        or check_duration("the lease", command.ttl_ms, *LEASE_RANGE_MS)
-        or check_count("queues", command.queues, MAX_QUEUES)
+        or limits.check_duration("the lease", command.ttl_ms, *limits.LEASE_RANGE_MS)
+        or limits.check_count("queues", command.queues, limits.MAX_QUEUES)
         or next(filter(None, map(check_agent, filter(None, command.queues))), None)
     )
 
@@ -313,8 +302,8 @@ def decide_release_task(command: ReleaseTask, read: Read, now: int) -> Decision 
         return task
     lease = read.lease(task)
     holder = _acting_holder(read.actor, lease)
-    refusal = check_holds(holder, task, lease, command.fence, now) or check_text(
-        "reason", command.reason, MAX_REASON
+    refusal = check_holds(holder, task, lease, command.fence, now) or limits.check_text(
+        "reason", command.reason, limits.MAX_REASON
     )
     if refusal:
         return refusal
@@ -347,14 +336,14 @@ def decide_limit_attempt(command: LimitAttempt, read: Read, now: int) -> Decisio
     holder = _acting_holder(read.actor, lease)
     refusal = (
         check_holds(holder, task, lease, command.fence, now)
-        or check_text("reason", command.reason, MAX_REASON)
-        or (check_range("until", command.until, *TIMESTAMP_RANGE) if command.until else None)
+        or limits.check_text("reason", command.reason, limits.MAX_REASON)
+        or (limits.check_range("until", command.until, *TIMESTAMP_RANGE) if command.until else None)
     )
     if refusal:
         return refusal
     end = f" until {to_rfc3339(command.until)}" if command.until else ""
     reason = f"usage limit of {holder.name}{end}"
-    text = f"{reason}: {command.reason}"[:MAX_REASON] if command.reason else reason
+    text = f"{reason}: {command.reason}"[: limits.MAX_REASON] if command.reason else reason
     released = Transitioned(task.status, "ready", text, is_taken=holder != read.actor)
     events: StreamEvents = ((task_stream(task.id), released),)
     record = read.agent(holder.name)
@@ -400,10 +389,10 @@ def decide_checkpoint_task(command: CheckpointTask, read: Read, now: int) -> Dec
             if is_without_attempt
             else check_holds(read.actor, task, read.lease(task), command.fence, now)
         )
-        or check_text("reason", command.reason, MAX_REASON, minimum=1)
-        or check_text("commit", command.commit, MAX_REASON)
-        or check_text("description", command.description, MAX_TEXT)
-        or check_text("next_steps", command.next_steps, MAX_TEXT)
+        or limits.check_text("reason", command.reason, limits.MAX_REASON, minimum=1)
+        or limits.check_text("commit", command.commit, limits.MAX_REASON)
+        or limits.check_text("description", command.description, limits.MAX_TEXT)
+        or limits.check_text("next_steps", command.next_steps, limits.MAX_TEXT)
     )
     if refusal:
         return refusal
@@ -469,10 +458,10 @@ def decide_report_outcome(command: ReportOutcome, read: Read, now: int) -> Decis
         return task
     refusal = (
         _check_outcome(command.outcome)
-        or check_text("notes", command.notes, MAX_TEXT)
-        or check_texts("blockers", command.blockers, MAX_REASON)
+        or limits.check_text("notes", command.notes, limits.MAX_TEXT)
+        or limits.check_texts("blockers", command.blockers, limits.MAX_REASON)
         or _check_blockers(command)
-        or check_json("details", command.details)
+        or limits.check_json("details", command.details)
     )
     if refusal:
         return refusal

@@ -2,13 +2,12 @@
 
 from msgspec.structs import replace
 
-from dragoman.core import not_found
+from dragoman.core import limits, not_found
 from dragoman.core.attempt_state import Lease
 from dragoman.core.authority import MAY_DELEGATE, MAY_DISPATCH, check_holds, check_write
 from dragoman.core.base import Event, Status, TaskCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, task_stream
-from dragoman.core.limits import MAX_REASON, check_range, check_text, check_texts
 from dragoman.core.read import Decision, LeaseChange, Read, task_receipt
 from dragoman.core.task import (
     active_handoff_refusal,
@@ -177,7 +176,7 @@ def decide_accept_delegation(command: AcceptDelegation, read: Read, _: int) -> D
 
 def decide_reject_delegation(command: RejectDelegation, read: Read, _: int) -> Decision | Refusal:
     """Reject a delegation: the task waits, blocked, for somebody to see to it."""
-    refusal = check_text("reason", command.reason, MAX_REASON)
+    refusal = limits.check_text("reason", command.reason, limits.MAX_REASON)
     if refusal:
         return refusal
     task = _find_answerable(command.task, "rejected", read)
@@ -211,11 +210,11 @@ def _check_request_fields(command: RequestDelegation) -> Refusal | None:
     return (
         check_agent(command.to_agent)
         or (check_agent(command.from_agent) if command.from_agent else None)
-        or check_range("due_by", command.due_by, *TIMESTAMP_RANGE)
-        or check_texts("acceptance_criteria", command.acceptance_criteria, MAX_REASON)
-        or check_texts("expected_outputs", command.expected_outputs, MAX_REASON)
-        or check_texts("context_refs", command.context_refs, MAX_REASON)
-        or check_texts("constraints", command.constraints, MAX_REASON)
+        or limits.check_range("due_by", command.due_by, *TIMESTAMP_RANGE)
+        or limits.check_texts("acceptance_criteria", command.acceptance_criteria, limits.MAX_REASON)
+        or limits.check_texts("expected_outputs", command.expected_outputs, limits.MAX_REASON)
+        or limits.check_texts("context_refs", command.context_refs, limits.MAX_REASON)
+        or limits.check_texts("constraints", command.constraints, limits.MAX_REASON)
     )
 
 

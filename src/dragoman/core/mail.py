@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from dragoman.core import not_found
+from dragoman.core import limits, not_found
 from dragoman.core.authority import MAY_DISPATCH, check_write
 from dragoman.core.base import ATTENTION_LIST, Command, Event, Importance, Role
 from dragoman.core.errors import Refusal
@@ -17,19 +17,6 @@ from dragoman.core.ids import (
     is_task_name,
     mail_stream,
     quote_name,
-)
-from dragoman.core.limits import (
-    MAX_ATTACHMENTS,
-    MAX_BODY,
-    MAX_REASON,
-    MAX_RECIPIENTS,
-    MAX_SUBJECT,
-    WAIT_RANGE_MS,
-    check_count,
-    check_duration,
-    check_range,
-    check_text,
-    check_texts,
 )
 from dragoman.core.read import Decision, Read, Receipt
 from dragoman.core.task_state import Task
@@ -444,7 +431,7 @@ def decide_answer_mail(command: AnswerMail, read: Read, _: int) -> Decision | Re
     refusal = check_write(read.actor)
     if refusal:
         return refusal
-    too_long = check_text("text", command.text, MAX_REASON)
+    too_long = limits.check_text("text", command.text, limits.MAX_REASON)
     if too_long:
         return too_long
     if not mail.awaits_answer:
@@ -520,28 +507,28 @@ def _iter_post_faults(command: PostMail) -> Iterator[Refusal | None]:
     yield check_id(command.thread, "thread", "thread") if command.thread else None
     if not command.to:
         yield Refusal("invalid_field", "to names nobody; name at least one recipient", path="to")
-    yield check_count("to", (*command.to, *command.cc), MAX_RECIPIENTS)
-    yield check_count("auto_copied", command.auto_copied, MAX_RECIPIENTS)
+    yield limits.check_count("to", (*command.to, *command.cc), limits.MAX_RECIPIENTS)
+    yield limits.check_count("auto_copied", command.auto_copied, limits.MAX_RECIPIENTS)
     for field, names in (
         ("to", command.to),
         ("cc", command.cc),
         ("auto_copied", command.auto_copied),
     ):
         yield from (check_agent(name, field) for name in names)
-    yield check_text("subject", command.subject, MAX_SUBJECT)
-    yield check_text("body", command.body, MAX_BODY)
-    yield check_text("kind", command.kind, _MAX_KIND_LENGTH)
+    yield limits.check_text("subject", command.subject, limits.MAX_SUBJECT)
+    yield limits.check_text("body", command.body, limits.MAX_BODY)
+    yield limits.check_text("kind", command.kind, _MAX_KIND_LENGTH)
     if command.bead and not is_task_name(command.bead):
         why = f"{command.bead[:40]!a} is not the name of a task"
         yield Refusal("invalid_id", why, path="bead")
-    yield check_count("attachments", command.attachments, MAX_ATTACHMENTS)
-    yield check_texts("attachments", command.attachments, MAX_REASON, minimum=1)
+    yield limits.check_count("attachments", command.attachments, limits.MAX_ATTACHMENTS)
+    yield limits.check_texts("attachments", command.attachments, limits.MAX_REASON, minimum=1)
     if command.due_in_ms:
-        yield check_duration(
-            "the time to answer", command.due_in_ms, *WAIT_RANGE_MS, path="due_in_ms"
+        yield limits.check_duration(
+            "the time to answer", command.due_in_ms, *limits.WAIT_RANGE_MS, path="due_in_ms"
         )
     if command.sent_at is not None:
-        yield check_range("sent_at", command.sent_at, *TIMESTAMP_RANGE)
+        yield limits.check_range("sent_at", command.sent_at, *TIMESTAMP_RANGE)
 
 
 def _find_in_inbox(id: str, read: Read) -> Mail | Refusal:

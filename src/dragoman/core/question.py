@@ -6,12 +6,11 @@ the letter is addressed to, the helper above all. Nobody answers itself.
 
 from msgspec.structs import replace
 
-from dragoman.core import not_found
+from dragoman.core import limits, not_found
 from dragoman.core.authority import MAY_ANSWER, check_may_act_for_work, check_write
 from dragoman.core.base import Event
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import mail_stream, task_stream
-from dragoman.core.limits import MAX_REASON, check_text
 from dragoman.core.mail import HELP_RESPONSE_KIND, Mail, MailAnswered, MailPosted, own_letter_id
 from dragoman.core.question_state import (
     MAX_OPEN_QUESTIONS,
@@ -42,7 +41,7 @@ def decide_ask_question(command: AskQuestion, read: Read, now: int) -> Decision 
         return task
     refusal = check_may_act_for_work(
         read.actor, task, read.lease(task), command.fence, now
-    ) or check_text("text", command.text, MAX_REASON, minimum=1)
+    ) or limits.check_text("text", command.text, limits.MAX_REASON, minimum=1)
     if refusal:
         return refusal
     if not command.by_letter:
@@ -81,7 +80,9 @@ def decide_answer_question(command: AnswerQuestion, read: Read, _: int) -> Decis
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    refusal = check_write(read.actor) or check_text("text", command.text, MAX_REASON, minimum=1)
+    refusal = check_write(read.actor) or limits.check_text(
+        "text", command.text, limits.MAX_REASON, minimum=1
+    )
     if refusal:
         return refusal
     question = _find_question(command, task, read)

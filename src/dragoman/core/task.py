@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from dragoman.core import limits
 from dragoman.core.actor import Actor
 from dragoman.core.attempt_state import TaskCheckpointed, TaskReported
 from dragoman.core.authority import (
@@ -41,18 +42,6 @@ from dragoman.core.ids import (
     is_aof_id,
     safe_name,
     task_stream,
-)
-from dragoman.core.limits import (
-    MAX_ATTEMPTS,
-    MAX_BODY,
-    MAX_LINKS,
-    MAX_REASON,
-    MAX_TEXT,
-    MAX_TITLE,
-    check_count,
-    check_range,
-    check_text,
-    check_texts,
 )
 from dragoman.core.not_found import linked_task
 from dragoman.core.read import Decision, LeaseChange, Read, Receipt, StreamEvents, task_receipt
@@ -181,7 +170,7 @@ def decide_alias_task(command: AliasTask, read: Read, now: int) -> Decision | Re
         return Decision(task_receipt(task, task.status))
     refusal = (
         _check_intent_aliases((command.alias,), read)
-        or check_count("aliases", (*task.aliases, command.alias), MAX_LINKS)
+        or limits.check_count("aliases", (*task.aliases, command.alias), limits.MAX_LINKS)
         or _check_names_are_free((command.alias,), read)
     )
     if refusal:
@@ -196,8 +185,8 @@ def decide_note_task(command: NoteTask, read: Read, now: int) -> Decision | Refu
     if isinstance(task, Refusal):
         return task
     actor, lease = read.actor, read.lease(task)
-    refusal = check_may_comment(actor, task, lease, command.fence, now) or check_text(
-        "text", command.text, MAX_TEXT, minimum=1
+    refusal = check_may_comment(actor, task, lease, command.fence, now) or limits.check_text(
+        "text", command.text, limits.MAX_TEXT, minimum=1
     )
     if refusal:
         return refusal
@@ -221,14 +210,14 @@ def _check_review_policy(command: CreateTask, actor: Actor) -> Refusal | None:
 
 def _check_create_fields(command: CreateTask) -> Refusal | None:
     return (
-        check_text("title", command.title, MAX_TITLE, minimum=1)
-        or check_text("body", command.body, MAX_BODY)
-        or check_text("origin", command.origin, MAX_TITLE)
+        limits.check_text("title", command.title, limits.MAX_TITLE, minimum=1)
+        or limits.check_text("body", command.body, limits.MAX_BODY)
+        or limits.check_text("origin", command.origin, limits.MAX_TITLE)
         or (check_task_id(command.id, "id") if command.id else None)
         or (check_agent(command.assignee, "assignee") if command.assignee else None)
-        or check_count("aliases", command.aliases, MAX_LINKS)
-        or check_count("blocked_by", command.blocked_by, MAX_LINKS)
-        or check_range("max_attempts", command.max_attempts, 1, MAX_ATTEMPTS)
+        or limits.check_count("aliases", command.aliases, limits.MAX_LINKS)
+        or limits.check_count("blocked_by", command.blocked_by, limits.MAX_LINKS)
+        or limits.check_range("max_attempts", command.max_attempts, 1, limits.MAX_ATTEMPTS)
         or _check_deadline(command.deadline)
         or check_commands(command.checks)
         or next(filter(None, (check_alias(one, "aliases") for one in command.aliases)), None)
@@ -319,7 +308,7 @@ def decide_link_tasks(command: LinkTask, read: Read, now: int) -> Decision | Ref
     if target.id in linked:
         return Decision(task_receipt(task, task.status))
     refusal = (
-        check_count(command.kind, (*linked, target.id), MAX_LINKS)
+        limits.check_count(command.kind, (*linked, target.id), limits.MAX_LINKS)
         or _check_single_link(task, command.kind, linked)
         or check_link_cycle(task, target, command.kind, read)
     )
@@ -401,7 +390,7 @@ def decide_move_task(command: MoveTask, read: Read, now: int) -> Decision | Refu
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    refusal = check_text("reason", command.reason, MAX_REASON)
+    refusal = limits.check_text("reason", command.reason, limits.MAX_REASON)
     if refusal:
         return refusal
     if task.status == command.to:
@@ -431,7 +420,7 @@ def decide_send_back(command: SendBackTask, read: Read, now: int) -> Decision | 
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    refusal = check_text("reason", command.reason, MAX_REASON, minimum=1)
+    refusal = limits.check_text("reason", command.reason, limits.MAX_REASON, minimum=1)
     if refusal:
         return refusal
     if task.status != "review":
@@ -657,8 +646,8 @@ def decide_warn_task(command: WarnTask, read: Read, _: int) -> Decision | Refusa
         return task
     refusal = (
         check_write(read.actor)
-        or check_text("reason", command.reason, MAX_TITLE, minimum=1)
-        or check_text("detail", command.detail, MAX_REASON)
+        or limits.check_text("reason", command.reason, limits.MAX_TITLE, minimum=1)
+        or limits.check_text("detail", command.detail, limits.MAX_REASON)
     )
     if refusal:
         return refusal
@@ -673,14 +662,14 @@ def _single_event_decision(task: Task, event: TaskEvent) -> Decision:
 
 def _check_update_fields(command: UpdateTask) -> Refusal | None:
     return (
-        check_text("progress", command.progress, MAX_TEXT)
-        or check_text("notes", command.notes, MAX_TEXT)
-        or check_texts("blockers", command.blockers, MAX_REASON)
-        or check_text("blockers", _first_text(command), MAX_TEXT)
+        limits.check_text("progress", command.progress, limits.MAX_TEXT)
+        or limits.check_text("notes", command.notes, limits.MAX_TEXT)
+        or limits.check_texts("blockers", command.blockers, limits.MAX_REASON)
+        or limits.check_text("blockers", _first_text(command), limits.MAX_TEXT)
         or (
             None
             if command.sent_at is None
-            else check_range("sent_at", command.sent_at, *TIMESTAMP_RANGE)
+            else limits.check_range("sent_at", command.sent_at, *TIMESTAMP_RANGE)
         )
     )
 
@@ -722,17 +711,17 @@ def _decide_transition(
 def _check_edit_fields(command: EditTask) -> Refusal | None:
     title, body, assignee = command.title, command.body, command.assignee
     return (
-        (None if title is None else check_text("title", title, MAX_TITLE, minimum=1))
-        or (None if body is None else check_text("body", body, MAX_BODY))
+        (None if title is None else limits.check_text("title", title, limits.MAX_TITLE, minimum=1))
+        or (None if body is None else limits.check_text("body", body, limits.MAX_BODY))
         or (check_agent(assignee, "assignee") if assignee else None)
         or _check_deadline(command.deadline)
         or check_commands(command.checks or ())
-        or check_text("reason", command.reason, MAX_REASON)
+        or limits.check_text("reason", command.reason, limits.MAX_REASON)
     )
 
 
 def _check_deadline(deadline: int | None) -> Refusal | None:
-    return check_range("deadline", deadline, 0, TIMESTAMP_RANGE[1]) if deadline else None
+    return limits.check_range("deadline", deadline, 0, TIMESTAMP_RANGE[1]) if deadline else None
 
 
 def _check_editor(command: EditTask, task: Task, read: Read, now: int) -> Refusal | None:
@@ -870,8 +859,8 @@ def _check_rewind(command: RewindTask, task: Task, read: Read) -> Refusal | None
         )
     if not _COMMIT.fullmatch(command.commit):
         return Refusal("invalid_field", "commit is not a full commit hash")
-    return check_text("branch", command.branch, MAX_TITLE) or check_text(
-        "reason", command.reason, MAX_REASON
+    return limits.check_text("branch", command.branch, limits.MAX_TITLE) or limits.check_text(
+        "reason", command.reason, limits.MAX_REASON
     )
 
 

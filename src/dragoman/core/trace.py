@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core import adopt, claim, not_found
+from dragoman.core import adopt, claim, limits, not_found
 from dragoman.core.actor import Actor
 from dragoman.core.agent import SAOP_ROLES
 from dragoman.core.attempt import ClaimTask
@@ -27,14 +27,6 @@ from dragoman.core.base import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_event_id, check_session, trace_stream, turns_stream
-from dragoman.core.limits import (
-    MAX_REASON,
-    MAX_SAFE_INTEGER,
-    MAX_TITLE,
-    check_count,
-    check_range,
-    check_text,
-)
 from dragoman.core.read import Decision, LeaseChange, Read, Receipt, task_receipt
 from dragoman.core.task import decide_move_task
 from dragoman.core.task_state import STATUS_CHANGES, AdoptTask, MoveTask, Task
@@ -468,8 +460,8 @@ def decide_record_trace(command: RecordTrace, read: Read, now: int) -> Decision 
         check_write(read.actor)
         or check_event_id(command.event_id)
         or check_session(command.session)
-        or check_text("type", command.kind, MAX_TITLE, minimum=1)
-        or check_text("call_id", command.call, MAX_CALL_ID_LENGTH)
+        or limits.check_text("type", command.kind, limits.MAX_TITLE, minimum=1)
+        or limits.check_text("call_id", command.call, MAX_CALL_ID_LENGTH)
         or (check_saop_role(command.agent, read) if command.agent else None)
     )
     if refusal:
@@ -623,7 +615,7 @@ def decide_record_turn(command: RecordTurn, read: Read, now: int) -> Decision | 
     refusal = (
         check_write(read.actor)
         or check_saop_role(command.agent, read)
-        or check_range("turn_index", command.turn_index, 0, MAX_SAFE_INTEGER)
+        or limits.check_range("turn_index", command.turn_index, 0, limits.MAX_SAFE_INTEGER)
     )
     if refusal:
         return refusal
@@ -708,7 +700,9 @@ def decide_request_transition(
     command: RequestTransition, read: Read, now: int
 ) -> Decision | Refusal:
     """Make the transition that an event requests, under the same rules as any other (S-SAOP-11)."""
-    refusal = check_write(read.actor) or check_text("commit", command.commit, MAX_REASON)
+    refusal = check_write(read.actor) or limits.check_text(
+        "commit", command.commit, limits.MAX_REASON
+    )
     if refusal:
         return refusal
     found = find_or_adopt_task(command, read, now)
@@ -770,9 +764,9 @@ def decide_escalate_entropy(command: EscalateEntropy, read: Read, _: int) -> Dec
     if isinstance(task, Refusal):
         return task
     refusal = (
-        check_text("kind", command.kind, MAX_TITLE, minimum=1)
-        or check_text("detail", command.detail, MAX_REASON)
-        or check_count("turns", command.turns, 1_000)
+        limits.check_text("kind", command.kind, limits.MAX_TITLE, minimum=1)
+        or limits.check_text("detail", command.detail, limits.MAX_REASON)
+        or limits.check_count("turns", command.turns, 1_000)
     )
     if refusal:
         return refusal

@@ -12,19 +12,11 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core import mail, not_found
+from dragoman.core import limits, mail, not_found
 from dragoman.core.authority import MAY_DELEGATE
 from dragoman.core.base import DEFAULT_MAX_ATTEMPTS, Command, Event, Status
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, check_id, wave_stream
-from dragoman.core.limits import (
-    MAX_ATTEMPTS,
-    MAX_BEADS,
-    MAX_RETRIES,
-    MAX_WAVE_PATTERNS,
-    check_count,
-    check_range,
-)
 from dragoman.core.mail import PostMail
 from dragoman.core.read import Decision, Read, Receipt, StreamEvents
 from dragoman.core.reservation import (
@@ -410,22 +402,22 @@ def _iter_start_faults(command: StartWave) -> Iterator[Refusal | None]:
     yield check_agent(command.report_to, "report_to") if command.report_to else None
     if not command.beads:
         yield Refusal("invalid_field", "the wave has no beads; name at least one", path="beads")
-    yield check_count("beads", command.beads, MAX_BEADS)
-    yield check_range("parallel", command.parallel, 1, MAX_BEADS)
+    yield limits.check_count("beads", command.beads, limits.MAX_BEADS)
+    yield limits.check_range("parallel", command.parallel, 1, limits.MAX_BEADS)
     for bead in command.beads:
         yield check_patterns(
             f"files of {bead.task[:80]}", normalize_patterns(bead.files), field="beads"
         )
     patterns = sum(len(normalize_patterns(bead.files)) for bead in command.beads)
-    if patterns > MAX_WAVE_PATTERNS:
+    if patterns > limits.MAX_WAVE_PATTERNS:
         yield Refusal(
             "invalid_field",
-            f"the beads of the wave want {patterns} files; at most {MAX_WAVE_PATTERNS} are "
+            f"the beads of the wave want {patterns} files; at most {limits.MAX_WAVE_PATTERNS} are "
             "allowed: "
             "use one glob for many files, or start several waves",
             path="beads",
         )
-    yield check_count("retries", command.retries, MAX_RETRIES)
+    yield limits.check_count("retries", command.retries, limits.MAX_RETRIES)
     for type, allowed in command.retries.items():
         if not _FAILURE_TYPE_RE.fullmatch(type):
             yield Refusal(
@@ -433,7 +425,9 @@ def _iter_start_faults(command: StartWave) -> Iterator[Refusal | None]:
                 f"{type[:40]!a} is no type of failure; write it like TESTS_FAIL",
                 path="retries",
             )
-        out_of_range = check_range(f"retries of {type[:64]}", allowed, 0, MAX_ATTEMPTS)
+        out_of_range = limits.check_range(
+            f"retries of {type[:64]}", allowed, 0, limits.MAX_ATTEMPTS
+        )
         yield out_of_range and out_of_range.with_path("retries")
 
 

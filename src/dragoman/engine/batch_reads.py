@@ -14,25 +14,13 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from dragoman.core import ids
 from dragoman.core.actor import Actor, ActorRecord
 from dragoman.core.agent import AgentRecord, Reputation
 from dragoman.core.attempt_state import Lease
 from dragoman.core.base import Status
 from dragoman.core.errors import LedgerError, Refusal, StoreConflict
 from dragoman.core.handoff.state import Handoff
-from dragoman.core.ids import (
-    RESERVATIONS_STREAM,
-    actor_stream,
-    agent_stream,
-    handoff_stream,
-    intent_stream,
-    mail_stream,
-    reputation_stream,
-    trace_stream,
-    turns_stream,
-    wave_stream,
-    workq_stream,
-)
 from dragoman.core.intent.state import Intent
 from dragoman.core.mail import Mail
 from dragoman.core.reservation import Reservations
@@ -42,20 +30,8 @@ from dragoman.core.wave import OPEN_WAVES_LIST, Wave
 from dragoman.core.work_queue import WorkItem
 from dragoman.engine.idempotency import AnswerKey, IdempotencyAnswers
 from dragoman.engine.ports import IdempotencyRecord, ReadyKey, StreamRow, Transaction
+from dragoman.ledger import stream_state
 from dragoman.ledger.entry import GENESIS
-from dragoman.ledger.stream_state import (
-    FOLD_VERSION,
-    REQUEST_ID,
-    State,
-    index_row,
-    is_storable_name,
-    load_state,
-    replay,
-    replay_each,
-    split_alias,
-    streams_named,
-    unresolved_name,
-)
 
 # --- cached streams ---------------------------------------------------------------------------
 
@@ -123,9 +99,9 @@ class ReadyQueues:
         self._made_ready: dict[str, tuple[str, ReadyKey]] = {}
         self._promoted = False
 
-    def update(self, stream: str, number: int, state: State | None) -> None:
+    def update(self, stream: str, number: int, state: stream_state.State | None) -> None:
         """Update the queues for a stream that the batch has changed."""
-        index = index_row(state, self._now)
+        index = stream_state.index_row(state, self._now)
         if index.queue is None:
             self._made_ready.pop(stream, None)
         else:
@@ -227,7 +203,9 @@ class BatchReads:
         missing = [name for name in dict.fromkeys(names) if name not in self._streams]
         if missing:
             self._streams.update({name: CachedStream(0, name) for name in missing})
-            rows = self._session.streams([name for name in missing if is_storable_name(name)])
+            rows = self._session.streams(
+                [name for name in missing if stream_state.is_storable_name(name)]
+            )
             found = {row.name: self._cached_stream(row) for row in rows}
             self._streams.update(found)
             for task in found.values():
@@ -242,7 +220,7 @@ class BatchReads:
         missing = [name for name in dict.fromkeys(names) if name not in self._aliases]
         if missing:
             self._aliases.update({name: [] for name in missing})
-            storable = [name for name in missing if is_storable_name(name)]
+            storable = [name for name in missing if stream_state.is_storable_name(name)]
             for name, kind, stream in self._session.find_aliases(storable):
                 self._aliases[name].append((kind, stream))
 
@@ -272,7 +250,9 @@ class BatchReads:
 
     def task_at(self, task: Task, version: int) -> Task | None:
         lines = self._session.stream_lines("task:" + task.id)
-        return cast(Task, replay(lines[:version])) if 1 <= version <= len(lines) else None
+        return (
+            cast(Task, stream_state.replay(lines[:version])) if 1 <= version <= len(lines) else None
+        )
 
     def before_end(self, task: Task) -> int:
         """The version of the last entry of its stream before a final task ended, or was reviewed
@@ -280,7 +260,7 @@ class BatchReads:
         after: set[Status] = {*FINAL_STATUSES}
         if task.status == "done":
             after.add("review")
-        states = replay_each(self._session.stream_lines("task:" + task.id))
+        states = stream_state.replay_each(self._session.stream_lines("task:" + task.id))
         before = (
             version
             for version, state in enumerate(states, start=1)
@@ -295,28 +275,28 @@ class BatchReads:
         return self._streams["task:" + task.id].lease
 
     def agent(self, name: str) -> AgentRecord | None:
-        return self._stream(agent_stream(name)).state
+        return self._stream(ids.agent_stream(name)).state
 
     def is_known(self, name: str) -> bool:
-        streams = (agent_stream(name), actor_stream("agent", name))
+        streams = (ids.agent_stream(name), ids.actor_stream("agent", name))
         return any(self._stream(stream).number for stream in streams)
 
     def handoff(self, id: str) -> Handoff | None:
-        return self._stream(handoff_stream(id)).state
+        return self._stream(ids.handoff_stream(id)).state
 
     def work_item(self, id: str) -> WorkItem | None:
-        return self._stream(workq_stream(id)).state
+        return self._stream(ids.workq_stream(id)).state
 
     def mail(self, id: str) -> Mail | None:
-        return self._stream(mail_stream(id)).state
+        return self._stream(ids.mail_stream(id)).state
 
     def wave(self, id: str) -> Wave | None:
-        return self._stream(wave_stream(id)).state
+        return self._stream(ids.wave_stream(id)).state
 
     def open_waves(self) -> tuple[Wave, ...]:
         """Every open wave that can be read, oldest first; `verify` reports the others."""
         stored = self._session.list_members(OPEN_WAVES_LIST)
-        begun = (stream for stream in self.changed if stream.startswith(wave_stream("")))
+        begun = (stream for stream in self.changed if stream.startswith(ids.wave_stream("")))
         streams = list(dict.fromkeys((*stored, *begun)))
         waves: list[Wave] = []
         for stream in streams:
@@ -325,19 +305,19 @@ class BatchReads:
         return tuple(wave for wave in waves if wave.ended_at is None)
 
     def reservations(self) -> Reservations:
-        return self._stream(RESERVATIONS_STREAM).state or Reservations()
+        return self._stream(ids.RESERVATIONS_STREAM).state or Reservations()
 
     def intent(self, id: str) -> Intent | None:
-        return self._stream(intent_stream(id)).state
+        return self._stream(ids.intent_stream(id)).state
 
     def reputation(self, name: str) -> Reputation | None:
-        return self._stream(reputation_stream(name)).state
+        return self._stream(ids.reputation_stream(name)).state
 
     def trace(self, session: str) -> Trace | None:
-        return self._stream(trace_stream(session)).state
+        return self._stream(ids.trace_stream(session)).state
 
     def turns(self, task: str) -> TurnLog | None:
-        return self._stream(turns_stream(task)).state
+        return self._stream(ids.turns_stream(task)).state
 
     def logged(self, key: str) -> RecordedEntry | None:
         if key not in self._log_positions:
@@ -400,28 +380,34 @@ class BatchReads:
     def _check_handoff(self, state: Any) -> None:
         """Check that the handoff of a task is not cached as absent: both were written together."""
         if isinstance(state, Task) and state.handoff is not None:
-            stream = handoff_stream(state.handoff.id)
+            stream = ids.handoff_stream(state.handoff.id)
             if stream in self._streams:
                 self._existing_stream(stream)
 
     def _cached_stream(self, row: StreamRow) -> CachedStream:
-        lines = () if row.fold_version == FOLD_VERSION else self._session.stream_lines(row.name)
-        state = load_state(row.name, row.fold_version, row.state, lines)
+        lines = (
+            ()
+            if row.fold_version == stream_state.FOLD_VERSION
+            else self._session.stream_lines(row.name)
+        )
+        state = stream_state.load_state(row.name, row.fold_version, row.state, lines)
         return CachedStream(row.number, row.name, row.version, row.hash, state, row.lease)
 
     def requested(self, request_id: str) -> str:
         self.load_aliases((request_id,))
-        streams = (stream for kind, stream in self._aliases[request_id] if kind == REQUEST_ID)
+        streams = (
+            stream for kind, stream in self._aliases[request_id] if kind == stream_state.REQUEST_ID
+        )
         return next(streams, "").partition(":")[2]
 
     def _task_by_alias(self, name: str) -> Task | Refusal:
         streams = self._streams_of_alias(name)
         if len(streams) == 1:
             return self._existing_stream(streams[0]).state
-        return unresolved_name(name, streams)
+        return stream_state.unresolved_name(name, streams)
 
     def _streams_of_alias(self, name: str) -> Sequence[str]:
-        bare, kind = split_alias(name) if ":" in name else (name, "")
+        bare, kind = stream_state.split_alias(name) if ":" in name else (name, "")
         if bare not in self._aliases:
             self.load_aliases((bare,))
-        return streams_named(kind, self._aliases[bare])
+        return stream_state.streams_named(kind, self._aliases[bare])

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from dragoman.core import ids
 from dragoman.core.actor import (
     ActorRecord,
     MessageReceived,
@@ -27,19 +28,6 @@ from dragoman.core.handoff.state import (
     CompleteHandoff,
     HandoffCommand,
     ProposeHandoff,
-)
-from dragoman.core.ids import (
-    agent_stream,
-    check_key,
-    format_aof_id,
-    handoff_stream,
-    intent_stream,
-    is_aof_id,
-    mail_stream,
-    reputation_stream,
-    task_stream,
-    trace_stream,
-    turns_stream,
 )
 from dragoman.core.intent.state import DelegateIntent, ReceiveResult, UpdateIntent
 from dragoman.core.mail import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
@@ -81,11 +69,11 @@ def preload(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
                 creations.append(command)
                 names += _delegation_request_id(command, request.id)
             elif isinstance(command, RecordTrace | RecordTurn):
-                streams[agent_stream(request.actor.name)] = None
+                streams[ids.agent_stream(request.actor.name)] = None
                 logs += _log_keys(command)
         streams[request.actor.stream] = None
     new_ids = _new_ids(unit, creations, now)
-    streams.update(dict.fromkeys(map(task_stream, new_ids)))
+    streams.update(dict.fromkeys(map(ids.task_stream, new_ids)))
     unit.set_claim_count(claims)
     unit.load_streams(streams)
     unit.load_aliases((*new_ids, *_alias_names(streams), *names))
@@ -102,9 +90,9 @@ def _new_ids(unit: Unit, creations: Sequence[CreateTask | DelegateIntent], now: 
         for command in creations:
             if command.id:
                 new_ids.append(command.id)
-            if not is_aof_id(command.id):
+            if not ids.is_aof_id(command.id):
                 number += 1
-                new_ids.append(format_aof_id(day, number))
+                new_ids.append(ids.format_aof_id(day, number))
     return new_ids
 
 
@@ -132,54 +120,54 @@ def _log_keys(command: RecordTrace | RecordTurn) -> Iterator[str]:
 
 
 def _streams_of_handoff_command(command: HandoffCommand, cause: str) -> Iterator[str]:
-    yield handoff_stream(command.handoff)
+    yield ids.handoff_stream(command.handoff)
     if isinstance(command, AcceptHandoff | CompleteHandoff):
-        yield mail_stream(f"{cause}.{command_name(command)}")
+        yield ids.mail_stream(f"{cause}.{command_name(command)}")
 
 
 def _streams_of_mail(command: PostMail, cause: str) -> Iterator[str]:
-    yield from map(agent_stream, (*command.to, *command.cc, *command.auto_copied))
-    yield from map(mail_stream, filter(None, (command.id or cause, command.reply_to)))
+    yield from map(ids.agent_stream, (*command.to, *command.cc, *command.auto_copied))
+    yield from map(ids.mail_stream, filter(None, (command.id or cause, command.reply_to)))
     if command.bead:
-        yield task_stream(command.bead)
+        yield ids.task_stream(command.bead)
 
 
 def _streams_of_delegation(command: DelegateIntent, cause: str) -> Iterator[str]:
     id = command.id or cause
-    yield from map(intent_stream, filter(None, (id, command.follows)))
-    yield from map(task_stream, (id, f"{INTENT}:{id}"))
+    yield from map(ids.intent_stream, filter(None, (id, command.follows)))
+    yield from map(ids.task_stream, (id, f"{INTENT}:{id}"))
     for candidate in command.candidates[:1]:  # the others are rarely needed
-        yield agent_stream(candidate.agent)
-        yield reputation_stream(candidate.agent)
+        yield ids.agent_stream(candidate.agent)
+        yield ids.reputation_stream(candidate.agent)
 
 
 _STREAMS_OF_COMMAND: dict[type[Any], Callable[[Any, str], Iterable[str]]] = {
     AdoptTask: lambda command, _: map(
-        task_stream, (command.name, f"{command.kind}:{command.name}")
+        ids.task_stream, (command.name, f"{command.kind}:{command.name}")
     ),
     ProposeHandoff: lambda command, cause: (
-        task_stream(command.task),
-        agent_stream(command.recipient),
-        handoff_stream(command.id or cause),
-        mail_stream(f"{cause}.handoff.initiate"),
+        ids.task_stream(command.task),
+        ids.agent_stream(command.recipient),
+        ids.handoff_stream(command.id or cause),
+        ids.mail_stream(f"{cause}.handoff.initiate"),
     ),
     **dict.fromkeys(HandoffCommand.__subclasses__(), _streams_of_handoff_command),
     PostMail: _streams_of_mail,
     **dict.fromkeys(
         (ReadMail, AckMail, AnswerMail, EscalateMail),
-        lambda command, _: (mail_stream(command.mail),),
+        lambda command, _: (ids.mail_stream(command.mail),),
     ),
     DelegateIntent: _streams_of_delegation,
     **dict.fromkeys(
         (ReceiveResult, UpdateIntent),
         lambda command, _: (
-            intent_stream(command.intent),
-            task_stream(command.target_task),
-            reputation_stream(command.agent),
+            ids.intent_stream(command.intent),
+            ids.task_stream(command.target_task),
+            ids.reputation_stream(command.agent),
         ),
     ),
-    RecordTrace: lambda command, _: (trace_stream(command.session),),
-    RecordTurn: lambda command, _: (task_stream(command.task), turns_stream(command.task)),
+    RecordTrace: lambda command, _: (ids.trace_stream(command.session),),
+    RecordTurn: lambda command, _: (ids.task_stream(command.task), ids.turns_stream(command.task)),
 }
 """Command -> the streams that it names or creates, where that is more than its task's."""
 
@@ -201,7 +189,7 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
     answer = unit.answers.find(answer_key)
     if answer is not None:
         return _replay_if_same(unit, request, answer, now)
-    malformed = check_key(answer_key[1])
+    malformed = ids.check_key(answer_key[1])
     if malformed is None and request.original_text is not UNSET:
         malformed = unit.set_original_text(request.original_text, request.commands)
     if malformed is not None:

@@ -17,6 +17,7 @@ from dragoman.core.ids import handoff_stream
 from dragoman.core.task_state import Task
 from dragoman.engine.ports import EntryColumns, Store, StreamHead, StreamRow
 from dragoman.engine.queries.entries import all_entries, stream_entries
+from dragoman.ledger import stream_state
 from dragoman.ledger.checkpoint import (
     EMPTY_TREE,
     Checkpoint,
@@ -25,21 +26,6 @@ from dragoman.ledger.checkpoint import (
     tree_root,
 )
 from dragoman.ledger.entry import CODEC, GENESIS, Entry, Line, line_prefix, link_hash, read_line
-from dragoman.ledger.stream_state import (
-    FOLD_VERSION,
-    LOG_ROWS,
-    HandoffRow,
-    LogRow,
-    State,
-    aliases_bound_by,
-    encode_state,
-    fold,
-    handoff_row,
-    index_row,
-    is_same_state,
-    lists_of,
-    log_row,
-)
 
 _PAGE = 1_000
 
@@ -450,7 +436,7 @@ def _is_wrong_list_item(store: Store, name: str, position: int, stream: str) -> 
     while True:
         row = store.stream(stream)
         replayed = _replay(store, stream)
-        if position == replayed.first and name in lists_of(replayed.state):
+        if position == replayed.first and name in stream_state.lists_of(replayed.state):
             return False
         is_there = _is_on_list(store, name, position, stream)
         if store.stream(stream) == row:
@@ -458,7 +444,7 @@ def _is_wrong_list_item(store: Store, name: str, position: int, stream: str) -> 
 
 
 class _Replayed(Struct):
-    state: State | None = None
+    state: stream_state.State | None = None
     names: set[tuple[str, str]] = set()
     first: int = 0
     """The position of the first entry, which is the stream's position on every list."""
@@ -472,8 +458,8 @@ def _replay(store: Store, stream: str) -> _Replayed:
             at = entry.position
             replayed.first = replayed.first or at
             event, when = _decode_entry(entry)
-            replayed.state = fold(replayed.state, event, when)
-            replayed.names.update(aliases_bound_by(event))
+            replayed.state = stream_state.fold(replayed.state, event, when)
+            replayed.names.update(stream_state.aliases_bound_by(event))
     except LedgerError as error:
         replayed.broken = Finding(f"the stream cannot be replayed: {error.detail}", at, stream)
     return replayed
@@ -481,13 +467,17 @@ def _replay(store: Store, stream: str) -> _Replayed:
 
 def _row_differences(store: Store, row: StreamRow, replayed: _Replayed) -> Iterable[str]:
     state = replayed.state
-    expected = b"" if state is None else encode_state(state)
-    if not 0 < row.fold_version <= FOLD_VERSION:
-        yield f"the stored state has fold version {row.fold_version}; known are 1 to {FOLD_VERSION}"
+    expected = b"" if state is None else stream_state.encode_state(state)
+    newest = stream_state.FOLD_VERSION
+    if not 0 < row.fold_version <= newest:
+        yield f"the stored state has fold version {row.fold_version}; known are 1 to {newest}"
     if not _is_state_as_replayed(row, expected):
         yield "the stored state differs from the replay"
     due = state.not_before if isinstance(state, Task) else 0
-    if row.index not in (index_row(state, due), index_row(state, max(due - 1, 0))):
+    if row.index not in (
+        stream_state.index_row(state, due),
+        stream_state.index_row(state, max(due - 1, 0)),
+    ):
         yield "the indexes differ from the replay"
     lease = row.lease
     held = None if lease is None else (lease.holder, lease.fence, lease.session)
@@ -496,17 +486,17 @@ def _row_differences(store: Store, row: StreamRow, replayed: _Replayed) -> Itera
     for name, kind in replayed.names:
         if (kind, row.name) not in store.find_aliases(name):
             yield f"the alias {kind}:{name} is missing"
-    for name in lists_of(state):
+    for name in stream_state.lists_of(state):
         if not _is_on_list(store, name, replayed.first, row.name):
             yield f"it is missing on the list {name} at {replayed.first}"
-    record = handoff_row(state)
+    record = stream_state.handoff_row(state)
     if record is not None and not has_handoff_row(store, record):
         yield "its row in the table handoffs is missing or differs from the replay"
 
 
 def _is_state_as_replayed(row: StreamRow, expected: bytes) -> bool:
-    if row.fold_version == FOLD_VERSION:
-        return is_same_state(row.name, row.state, expected)
+    if row.fold_version == stream_state.FOLD_VERSION:
+        return stream_state.is_same_state(row.name, row.state, expected)
     # A state from older folds may differ from today's, but it cannot be missing.
     return bool(row.state) == bool(expected)
 
@@ -516,19 +506,19 @@ def _is_on_list(store: Store, name: str, position: int, stream: str) -> bool:
     return (name, position, stream) in store.list_items((name, position - 1), 1)
 
 
-def has_handoff_row(store: Store, record: HandoffRow) -> bool:
+def has_handoff_row(store: Store, record: stream_state.HandoffRow) -> bool:
     """True if the table of handoffs has just this row."""
     # No id has a tilde, so that none sorts between this text and the record's own id.
     just_before = f"{record.id[:-1]}{chr(ord(record.id[-1]) - 1)}~"
     return store.handoffs(just_before, 1) == [record]
 
 
-def _is_foreign_handoff_row(store: Store, record: HandoffRow) -> bool:
+def _is_foreign_handoff_row(store: Store, record: stream_state.HandoffRow) -> bool:
     """True if no handoff left this row; one that differs was found with its stream."""
-    return handoff_row(_replay(store, handoff_stream(record.id)).state) is None
+    return stream_state.handoff_row(_replay(store, handoff_stream(record.id)).state) is None
 
 
-def _expected_lease(state: State | None) -> tuple[str, int, str] | None:
+def _expected_lease(state: stream_state.State | None) -> tuple[str, int, str] | None:
     """Holder, fence and session of the lease that the task must have."""
     if not isinstance(state, Task) or state.status != "in-progress":
         return None
@@ -541,7 +531,7 @@ _LOG_PAGE: Final = 1_000
 
 _LAST_POSITION: Final = 2**53
 
-_LOGGED_EVENTS: Final = frozenset(EVENT_NAMES[event] for event in LOG_ROWS)
+_LOGGED_EVENTS: Final = frozenset(EVENT_NAMES[event] for event in stream_state.LOG_ROWS)
 
 
 def wrong_log_rows(store: Store) -> Iterator[tuple[int, str]]:
@@ -560,17 +550,17 @@ def wrong_log_rows(store: Store) -> Iterator[tuple[int, str]]:
     )
 
 
-def _expected_log_row(entry: Entry) -> LogRow | None:
+def _expected_log_row(entry: Entry) -> stream_state.LogRow | None:
     if entry.event not in _LOGGED_EVENTS:
         return None
     try:
         line = read_line(entry.line)
-        return log_row(CODEC.decode(line.event, line.v, line.body))
+        return stream_state.log_row(CODEC.decode(line.event, line.v, line.body))
     except LedgerError:
         return None  # the check of the entries reports it
 
 
-def _difference(expected: LogRow | None, stored: LogRow | None) -> str:
+def _difference(expected: stream_state.LogRow | None, stored: stream_state.LogRow | None) -> str:
     if stored is None:
         return "its row in the logs is missing"
     return (
@@ -620,5 +610,5 @@ def _all_list_items(store: Store) -> Iterator[tuple[str, int, str]]:
     return _paged("list items", store.list_items, ("", 0), lambda place: place[:2])
 
 
-def _all_handoff_rows(store: Store) -> Iterator[HandoffRow]:
+def _all_handoff_rows(store: Store) -> Iterator[stream_state.HandoffRow]:
     return _paged("handoffs", store.handoffs, "", lambda record: record.id)

@@ -5,7 +5,7 @@ Whoever hands work over stays its owner until the recipient activates it (S-OWN)
 
 from typing import cast
 
-from dragoman.core import not_found
+from dragoman.core import limits, not_found
 from dragoman.core.actor import Actor
 from dragoman.core.authority import check_write, is_idle_owner
 from dragoman.core.base import Event
@@ -53,15 +53,6 @@ from dragoman.core.handoff.state import (
     redelegation_note,
 )
 from dragoman.core.ids import check_agent, check_id, handoff_stream, task_stream
-from dragoman.core.limits import (
-    MAX_REASON,
-    MAX_TEXT,
-    MAX_TITLE,
-    check_json,
-    check_range,
-    check_text,
-    has_visible_text,
-)
 from dragoman.core.read import Decision, Read, StreamEvents
 from dragoman.core.task_state import Task, TaskEdited, TaskHandedOver
 from dragoman.core.timestamps import TIMESTAMP_RANGE
@@ -238,7 +229,7 @@ def decide_reassign(command: ReassignHandoff, read: Read, now: int) -> Decision 
         return not_authorized_refusal(handoff, read.actor, "reassign", "a coordinator")
     refusal = (
         check_agent(command.recipient)
-        or check_text("notes", command.notes, MAX_TEXT)
+        or limits.check_text("notes", command.notes, limits.MAX_TEXT)
         or _check_new_recipient(handoff, command.recipient)
     )
     if refusal:
@@ -292,11 +283,11 @@ def check_proposal(command: ProposeHandoff, actor: Actor) -> Refusal | None:
         or check_id(command.teamspace, "teamspace")
         or (check_id(command.thread, "thread") if command.thread else None)
         or (check_id(command.supersedes, "handoff id") if command.supersedes else None)
-        or check_text("title", command.title, MAX_TITLE)
-        or check_text("reason", command.reason, MAX_REASON)
-        or check_json("package", command.package)
+        or limits.check_text("title", command.title, limits.MAX_TITLE)
+        or limits.check_text("reason", command.reason, limits.MAX_REASON)
+        or limits.check_json("package", command.package)
         or (
-            check_range("due_at", command.due_at, *TIMESTAMP_RANGE)
+            limits.check_range("due_at", command.due_at, *TIMESTAMP_RANGE)
             if command.due_at is not None
             else None
         )
@@ -327,7 +318,7 @@ def _check_required_content(command: ProposeHandoff) -> Refusal | None:
         "task.success_criteria": next(iter(first), None),
     }
     for path, value in required.items():
-        if not isinstance(value, str) or not has_visible_text(value):
+        if not isinstance(value, str) or not limits.has_visible_text(value):
             return Refusal(
                 "schema_invalid", f"{path}: it is missing or empty, and every package needs it"
             )

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from dragoman.core import not_found
+from dragoman.core import limits, not_found
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DELEGATE, check_write
 from dragoman.core.errors import Refusal
@@ -30,22 +30,6 @@ from dragoman.core.intent.state import (
     IntentRejected,
     OpenRequest,
     intent_of_task,
-)
-from dragoman.core.limits import (
-    MAX_CANDIDATES,
-    MAX_POLICY_RULES,
-    MAX_REASON,
-    MAX_STORED_OUTPUT_BYTES,
-    MAX_TEXT,
-    MAX_TITLE,
-    MAX_TRIES,
-    WAIT_RANGE_MS,
-    check_count,
-    check_duration,
-    check_json,
-    check_range,
-    check_text,
-    iter_skill_faults,
 )
 from dragoman.core.read import Decision, LeaseChange, Read, Receipt, StreamEvents
 from dragoman.core.task import active_handoff_refusal, create_task, transition_events
@@ -200,7 +184,9 @@ def _check_time_limit(command: DelegateIntent, now: int) -> Refusal | None:
     time_limit = command.patience_ms
     if not time_limit:
         return None
-    return check_duration("the time until the deadline", time_limit, *WAIT_RANGE_MS, path="due_by")
+    return limits.check_duration(
+        "the time until the deadline", time_limit, *limits.WAIT_RANGE_MS, path="due_by"
+    )
 
 
 def _check_same_goal(command: DelegateIntent, existing: Intent) -> Refusal | None:
@@ -255,7 +241,9 @@ def _offer_or_reject(workflow: IntentWorkflow, command: DelegateIntent) -> None:
     workflow.record_intent(IntentRejected(workflow.intent.id, reasons, due_by=new_due_by))
     status = workflow.task.status
     if status in _DELEGABLE_STATUSES:
-        workflow.record_task(TaskTransitioned(status, "blocked", "; ".join(reasons)[:MAX_REASON]))
+        workflow.record_task(
+            TaskTransitioned(status, "blocked", "; ".join(reasons)[: limits.MAX_REASON])
+        )
 
 
 def _veto_summaries(workflow: IntentWorkflow) -> tuple[str, ...]:
@@ -298,9 +286,9 @@ def _find_or_create_task(
     first_line = command.goal.strip().partition("\n")[0]
     return create_task(
         CreateTask(
-            first_line[:MAX_TITLE],
+            first_line[: limits.MAX_TITLE],
             id,
-            body=command.goal if command.goal != first_line[:MAX_TITLE] else "",
+            body=command.goal if command.goal != first_line[: limits.MAX_TITLE] else "",
             review_required=command.review_required,
             aliases=(alias,),
             origin=TASK_ORIGIN,
@@ -357,32 +345,34 @@ def _blocked_refusal(task: Task) -> Refusal:
 def check_fields(command: DelegateIntent) -> Iterator[Refusal | None]:
     """Check each field of a delegation, in order."""
     yield check_id(command.id, "intent id", "id") if command.id else None
-    yield check_text("goal", command.goal, MAX_REASON, minimum=1)
-    yield check_json("params", command.params) or _check_size("params", command.params)
+    yield limits.check_text("goal", command.goal, limits.MAX_REASON, minimum=1)
+    yield limits.check_json("params", command.params) or _check_size("params", command.params)
     extra = "meta and other fields"
-    yield check_json(extra, command.extra_fields) or _check_size(extra, command.extra_fields)
-    yield from iter_skill_faults("constraints", command.constraints)
-    yield from iter_skill_faults("skills", command.skills)
-    yield check_range("due_by", command.due_by, 0, TIMESTAMP_RANGE[1])
-    yield check_range("max_output_bytes", command.max_output_bytes, 0, MAX_STORED_OUTPUT_BYTES)
+    yield limits.check_json(extra, command.extra_fields) or _check_size(extra, command.extra_fields)
+    yield from limits.iter_skill_faults("constraints", command.constraints)
+    yield from limits.iter_skill_faults("skills", command.skills)
+    yield limits.check_range("due_by", command.due_by, 0, TIMESTAMP_RANGE[1])
+    yield limits.check_range(
+        "max_output_bytes", command.max_output_bytes, 0, limits.MAX_STORED_OUTPUT_BYTES
+    )
     yield check_id(command.plan, "plan", "plan") if command.plan else None
     yield check_id(command.follows, "intent id", "follows") if command.follows else None
     yield check_id(command.request_id, "request id", "request_id") if command.request_id else None
-    yield check_range("max_agents", command.max_agents, 1, MAX_TRIES)
-    yield check_count("candidates", command.candidates, MAX_CANDIDATES)
+    yield limits.check_range("max_agents", command.max_agents, 1, limits.MAX_TRIES)
+    yield limits.check_count("candidates", command.candidates, limits.MAX_CANDIDATES)
     yield from _check_policy_fields(command.policy)
 
 
 def _check_policy_fields(policy: Policy) -> Iterator[Refusal | None]:
     for field in ("data_locality", "required_skills", "forbidden_goals"):
-        yield check_count(f"policy.{field}", getattr(policy, field), MAX_POLICY_RULES)
+        yield limits.check_count(f"policy.{field}", getattr(policy, field), limits.MAX_POLICY_RULES)
 
 
 def _check_size(field: str, value: dict[str, object]) -> Refusal | None:
     size = len(msgspec.json.encode(value))
-    if size <= MAX_TEXT:
+    if size <= limits.MAX_TEXT:
         return None
-    detail = f"{field}: {size} bytes are too many; {MAX_TEXT} are allowed"
+    detail = f"{field}: {size} bytes are too many; {limits.MAX_TEXT} are allowed"
     return Refusal("invalid_field", detail, path=field)
 
 
@@ -397,7 +387,7 @@ def decide_cancel(command: CancelIntent, read: Read, _: int) -> Decision | Refus
     intent = intent_of_task(task, read.intent)
     if intent is None:
         return not_found.intent_of(task.id)
-    refusal = check_text("reason", command.reason, MAX_REASON) or _check_may_cancel(
+    refusal = limits.check_text("reason", command.reason, limits.MAX_REASON) or _check_may_cancel(
         intent, read.actor
     )
     if refusal:

@@ -19,6 +19,7 @@ from dragoman.core.agent import (
 )
 from dragoman.core.base import Event, Status
 from dragoman.core.ids import intent_stream, reputation_stream, task_stream
+from dragoman.core.intent import state as intent_state
 from dragoman.core.intent.candidate import Candidate, ScoreParts
 from dragoman.core.intent.governance import (
     FORBIDDEN_GOAL,
@@ -31,26 +32,6 @@ from dragoman.core.intent.governance import (
     forbidden_goal_reason,
 )
 from dragoman.core.intent.scoring import AgentRanker
-from dragoman.core.intent.state import (
-    INTENT_FOLDS,
-    RENEWABLE_STATES,
-    SETTLED_STATES,
-    DelegationTerms,
-    Intent,
-    IntentApproved,
-    IntentCompleted,
-    IntentDispatched,
-    IntentEvent,
-    IntentFeedbackApplied,
-    IntentNeedsFollowUp,
-    IntentProposed,
-    IntentRejected,
-    IntentSatisfied,
-    IntentSuperseded,
-    OpenRequest,
-    can_become,
-    intent_of_task,
-)
 from dragoman.core.read import Read, StreamEvents
 from dragoman.core.task_state import TASK_FOLDS, Task, TaskEdited, TaskEvent, TaskTransitioned
 from dragoman.core.timestamps import clamp_timestamp
@@ -105,7 +86,7 @@ class IntentWorkflow:
     them.
     """
 
-    def __init__(self, intent: Intent, task: Task, read: Read, now: int) -> None:
+    def __init__(self, intent: intent_state.Intent, task: Task, read: Read, now: int) -> None:
         self.intent = intent
         self.task = task
         self.vetoed: dict[str, list[str]] = {}
@@ -142,13 +123,15 @@ class IntentWorkflow:
         )
         return (*self.forbidden_reasons(extra), *found)
 
-    def record_intent(self, event: IntentEvent) -> None:
+    def record_intent(self, event: intent_state.IntentEvent) -> None:
         """Record an event of the intent, which takes it along its table of transitions."""
         before = self.intent.state
         self._events.append((intent_stream(self.intent.id), event))
-        self.intent = INTENT_FOLDS[type(event)](self.intent, event, self._now)
+        self.intent = intent_state.INTENT_FOLDS[type(event)](self.intent, event, self._now)
         after = self.intent.state
-        assert before == after or can_become(before, after), f"no way from {before} to {after}"
+        assert before == after or intent_state.can_become(before, after), (
+            f"no way from {before} to {after}"
+        )
 
     def record_task(self, event: TaskEvent) -> None:
         self._events.append((task_stream(self.task.id), event))
@@ -161,7 +144,7 @@ class IntentWorkflow:
     def offer_to_next(
         self,
         candidates: tuple[Candidate, ...] = (),
-        terms: DelegationTerms | None = None,
+        terms: intent_state.DelegationTerms | None = None,
         request_id: str = "",
     ) -> bool:
         """Dispatch to the first eligible candidate; return whether there was one.
@@ -224,10 +207,10 @@ class IntentWorkflow:
     ) -> bool:
         agent, id = candidate.agent, self.intent.id
         if reasons:
-            self.record_intent(IntentRejected(id, reasons, agent))
+            self.record_intent(intent_state.IntentRejected(id, reasons, agent))
             self.vetoed.setdefault("; ".join(reasons), []).append(agent)
             return False
-        self.record_intent(IntentApproved(id, agent, (FORBIDDEN_GOAL, *rules)))
+        self.record_intent(intent_state.IntentApproved(id, agent, (FORBIDDEN_GOAL, *rules)))
         self._dispatch(agent, request_id)
         return True
 
@@ -250,7 +233,9 @@ class IntentWorkflow:
         time = intent.time_limit(self._now)
         deadline = until or (clamp_timestamp(self._now + time) if time else None)
         after = task.attempts - under_way
-        self.record_intent(IntentDispatched(intent.id, request_id, agent, number, after, deadline))
+        self.record_intent(
+            intent_state.IntentDispatched(intent.id, request_id, agent, number, after, deadline)
+        )
         self._record_agent_event(AgentAssigned(agent, intent.id, request_id))
 
     def _is_own_work(self, agent: str) -> bool:
@@ -263,12 +248,12 @@ class IntentWorkflow:
         names = (f"{self.intent.id}.{n}" for n in count(number))
         return next(name for name in names if not self._read.requested(name))
 
-    def complete_request(self, request: OpenRequest, outcome: RequestOutcome) -> None:
+    def complete_request(self, request: intent_state.OpenRequest, outcome: RequestOutcome) -> None:
         """End the open request, and record its feedback for the agent in the same decision."""
         id, agent, error = self.intent.id, request.agent, outcome.error
         took = max(self._now - request.sent_at, 0)
         self.record_intent(
-            IntentCompleted(
+            intent_state.IntentCompleted(
                 id,
                 request.id,
                 agent,
@@ -290,11 +275,17 @@ class IntentWorkflow:
             AgentRated(agent, id, request.id, outcome.success, took)
         )
         counted = reputation.successes, reputation.failures
-        self.record_intent(IntentFeedbackApplied(id, request.id, agent, outcome.success, *counted))
+        self.record_intent(
+            intent_state.IntentFeedbackApplied(id, request.id, agent, outcome.success, *counted)
+        )
 
-    def supersede_request(self, request: OpenRequest, owner: str, until: int | None = None) -> None:
+    def supersede_request(
+        self, request: intent_state.OpenRequest, owner: str, until: int | None = None
+    ) -> None:
         """End a request without feedback; the new owner, if there is one, gets another request."""
-        self.record_intent(IntentSuperseded(self.intent.id, request.id, request.agent, owner))
+        self.record_intent(
+            intent_state.IntentSuperseded(self.intent.id, request.id, request.agent, owner)
+        )
         self._record_agent_event(AgentRelieved(request.agent, self.intent.id, request.id))
         if owner:
             self.renew_request(owner, request.agent, until)
@@ -320,11 +311,13 @@ class IntentWorkflow:
                 TaskTransitioned(self.task.status, "deadletter", reason[:MAX_ERROR_CHARS])
             )
         # Also if governance vetoed all others: the failure is what ends it.
-        self.record_intent(IntentNeedsFollowUp(self.intent.id, reason[:MAX_ERROR_CHARS]))
+        self.record_intent(
+            intent_state.IntentNeedsFollowUp(self.intent.id, reason[:MAX_ERROR_CHARS])
+        )
 
     def reject_forbidden(self) -> None:
         """Reject the intent because its texts contain a forbidden goal."""
-        self.record_intent(IntentRejected(self.intent.id, self.forbidden_reasons()))
+        self.record_intent(intent_state.IntentRejected(self.intent.id, self.forbidden_reasons()))
 
     def _give_up_reason(self, forbidden: tuple[str, ...]) -> str:
         """Reason why no further agent is tried; the error of the failure follows it."""
@@ -343,17 +336,21 @@ class IntentWorkflow:
         intent that needed follow-up before.
         """
         status, intent = self.task.status, self.intent
-        if status == "done" and can_become(intent.state, "Satisfied"):
-            self.record_intent(IntentSatisfied(self.intent.id))
-        if status in GIVEN_UP_STATUSES and (cancelled or self.intent.state not in RENEWABLE_STATES):
+        if status == "done" and intent_state.can_become(intent.state, "Satisfied"):
+            self.record_intent(intent_state.IntentSatisfied(self.intent.id))
+        if status in GIVEN_UP_STATUSES and (
+            cancelled or self.intent.state not in intent_state.RENEWABLE_STATES
+        ):
             reason = cancelled or f"its task is {status}"
             self.record_intent(
-                IntentNeedsFollowUp(self.intent.id, reason[:MAX_ERROR_CHARS], bool(cancelled))
+                intent_state.IntentNeedsFollowUp(
+                    self.intent.id, reason[:MAX_ERROR_CHARS], bool(cancelled)
+                )
             )
         if (
             status in UNFINISHED_STATUSES
             and intent.request is None
-            and intent.state not in SETTLED_STATES
+            and intent.state not in intent_state.SETTLED_STATES
         ):
             self.require_follow_up(self.waiting_reason())
 
@@ -361,7 +358,7 @@ class IntentWorkflow:
         """No agent is requested: somebody has to follow up."""
         is_unwanted = self.task.status == "cancelled"
         self.record_intent(
-            IntentNeedsFollowUp(self.intent.id, reason[:MAX_ERROR_CHARS], is_unwanted)
+            intent_state.IntentNeedsFollowUp(self.intent.id, reason[:MAX_ERROR_CHARS], is_unwanted)
         )
 
     def waiting_reason(self) -> str:
@@ -377,11 +374,11 @@ class IntentWorkflow:
         self,
         candidate: Candidate,
         new_candidates: tuple[Candidate, ...] = (),
-        terms: DelegationTerms | None = None,
+        terms: intent_state.DelegationTerms | None = None,
     ) -> None:
         intent = self.intent
         self.record_intent(
-            IntentProposed(
+            intent_state.IntentProposed(
                 intent.id,
                 candidate.agent,
                 candidate.score,
@@ -413,7 +410,7 @@ class IntentWorkflow:
         return reputation
 
 
-def is_request_overdue(task: Task, request: OpenRequest, now: int) -> bool:
+def is_request_overdue(task: Task, request: intent_state.OpenRequest, now: int) -> bool:
     """Return whether the deadline of a request has passed.
 
     Time in review does not count, and neither does a session that has reported in time.
@@ -443,7 +440,7 @@ def may_claim(task: Task, agent: str, read: Read, now: int) -> bool:
     first. A claim that names such a task is refused with the reason; a claim of the next task skips
     it.
     """
-    intent = intent_of_task(task, read.intent)
+    intent = intent_state.intent_of_task(task, read.intent)
     if intent is None:
         return True
     if intent.request is not None:

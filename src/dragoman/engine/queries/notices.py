@@ -18,20 +18,7 @@ from dragoman.core.question_state import QuestionAsked
 from dragoman.core.task_state import DelegationEscalated, Task, TaskTransitioned
 from dragoman.core.trace import EntropyEscalated
 from dragoman.engine.ports import Store
-from dragoman.engine.queries.attention import (
-    AttentionItem,
-    asked_item,
-    deadletter_item,
-    help_item,
-    is_answerable,
-    late_ack_item,
-    late_delegation_item,
-    late_handoff_item,
-    no_progress_item,
-    one_line,
-    question_item,
-    waits_for_answer,
-)
+from dragoman.engine.queries import attention
 from dragoman.engine.queries.entries import decode_event, stream_entries
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.ledger.stream_state import State, replay
@@ -39,7 +26,7 @@ from dragoman.ledger.stream_state import State, replay
 _HUMAN: Final = "human:"
 
 
-def find_notice(store: Store, entry: Entry) -> AttentionItem | None:
+def find_notice(store: Store, entry: Entry) -> attention.AttentionItem | None:
     """The notice of an entry; None: nobody is needed."""
     make_notice = _NOTICES.get(entry.event)
     if make_notice is None or read_line(entry.line).actor.startswith(_HUMAN):
@@ -59,80 +46,84 @@ def _task_then(store: Store, entry: Entry) -> Task:
     return task
 
 
-def _of_move(store: Store, entry: Entry, event: TaskTransitioned) -> AttentionItem | None:
+def _of_move(store: Store, entry: Entry, event: TaskTransitioned) -> attention.AttentionItem | None:
     if event.to == "blocked":
-        return question_item(_task_then(store, entry))
+        return attention.question_item(_task_then(store, entry))
     if event.to == "deadletter":
-        return deadletter_item(_task_then(store, entry), event.reason)
+        return attention.deadletter_item(_task_then(store, entry), event.reason)
     return None
 
 
 def _of_quiet_attempt(
     store: Store, entry: Entry, event: AttemptQuiet | AttemptEscalated
-) -> AttentionItem | None:
+) -> attention.AttentionItem | None:
     task = _task_then(store, entry)
-    if waits_for_answer(task):
+    if attention.waits_for_answer(task):
         return None  # its question is told
     is_escalated = isinstance(event, AttemptEscalated)
-    return no_progress_item(task, event.agent, event.since, is_escalated=is_escalated)
+    return attention.no_progress_item(task, event.agent, event.since, is_escalated=is_escalated)
 
 
-def _of_question(store: Store, entry: Entry, event: QuestionAsked) -> AttentionItem | None:
+def _of_question(
+    store: Store, entry: Entry, event: QuestionAsked
+) -> attention.AttentionItem | None:
     if event.mail:
         return None  # its letter is told
     task = _task_then(store, entry)
     (question,) = (one for one in task.questions if one.id == event.id)
-    return asked_item(task, question)
+    return attention.asked_item(task, question)
 
 
-def _of_letter(store: Store, entry: Entry, event: MailPosted) -> AttentionItem | None:
+def _of_letter(store: Store, entry: Entry, event: MailPosted) -> attention.AttentionItem | None:
     if not event.answer_wanted:
         return None
     mail = _state_then(store, entry)
     assert isinstance(mail, Mail), "a letter is in a stream of its own"
-    return None if is_answerable(mail, store) else help_item(mail, store)
+    return None if attention.is_answerable(mail, store) else attention.help_item(mail, store)
 
 
-def _of_late_letter(store: Store, entry: Entry, _: MailEscalated) -> AttentionItem:
+def _of_late_letter(store: Store, entry: Entry, _: MailEscalated) -> attention.AttentionItem:
     mail = _state_then(store, entry)
     assert isinstance(mail, Mail), "a letter is in a stream of its own"
-    return help_item(mail, store) if mail.awaits_answer else late_ack_item(mail)
+    return attention.help_item(mail, store) if mail.awaits_answer else attention.late_ack_item(mail)
 
 
-def _of_late_delegation(store: Store, entry: Entry, _: DelegationEscalated) -> AttentionItem:
+def _of_late_delegation(
+    store: Store, entry: Entry, _: DelegationEscalated
+) -> attention.AttentionItem:
     task = _task_then(store, entry)
     assert task.delegation is not None, "a delegation is late"
-    return late_delegation_item(task, task.delegation)
+    return attention.late_delegation_item(task, task.delegation)
 
 
-def _of_late_handoff(store: Store, entry: Entry, _: HandoffEscalated) -> AttentionItem:
+def _of_late_handoff(store: Store, entry: Entry, _: HandoffEscalated) -> attention.AttentionItem:
     handoff = _state_then(store, entry)
     assert isinstance(handoff, Handoff), "a handoff is in a stream of its own"
-    return late_handoff_item(handoff)
+    return attention.late_handoff_item(handoff)
 
 
-def _of_pause(_: Store, entry: Entry, event: AgentPaused) -> AttentionItem:
+def _of_pause(_: Store, entry: Entry, event: AgentPaused) -> attention.AttentionItem:
     name = entry.stream.partition(":")[2]
-    return AttentionItem(
+    return attention.AttentionItem(
         "paused",
         read_line(entry.line).at,
-        one_line(f"{name} is paused", event.reason),
+        attention.one_line(f"{name} is paused", event.reason),
         f"dragoman agent resume {name}",
         agent=name,
     )
 
 
-def _of_lost_agent(_: Store, entry: Entry, event: EntropyEscalated) -> AttentionItem:
-    return AttentionItem(
+def _of_lost_agent(_: Store, entry: Entry, event: EntropyEscalated) -> attention.AttentionItem:
+    return attention.AttentionItem(
         "escalation",
         read_line(entry.line).at,
-        one_line(f"the agent seems to be getting lost ({event.kind})", event.detail),
+        attention.one_line(f"the agent seems to be getting lost ({event.kind})", event.detail),
         f"dragoman task show {event.task}",
         event.task,
     )
 
 
-_MAKERS: Final[dict[type[Event], Callable[[Store, Entry, Any], AttentionItem | None]]] = {
+_MAKERS: Final[dict[type[Event], Callable[[Store, Entry, Any], attention.AttentionItem | None]]] = {
     TaskTransitioned: _of_move,
     AttemptQuiet: _of_quiet_attempt,
     AttemptEscalated: _of_quiet_attempt,

@@ -17,21 +17,7 @@ from dragoman.engine.operation import (
     candidate_messages,
     validate_shape,
 )
-from dragoman.protocols.acp.wire import (
-    ACTION_NAMES,
-    ACTION_SHAPES,
-    CALL_DEFAULTS,
-    HANDOFF_PAYLOAD_KEYS,
-    MAX_PAYLOAD_BYTES,
-    MESSAGE_TYPES,
-    ActionArguments,
-    Artifact,
-    Complete,
-    Initiate,
-    Package,
-    Send,
-    Task,
-)
+from dragoman.protocols.acp import wire
 from dragoman.text.repository_paths import check_path
 from dragoman.text.strict_json import get_field
 
@@ -65,9 +51,11 @@ def parse_action(value: Any) -> ActionCall | Fault:
         return Fault("schema_invalid", "this is no JSON object with an action")
     fields = cast(dict[str, Any], value)
     action = fields.get("action")
-    if not isinstance(action, str) or action not in ACTION_SHAPES:
-        return Fault("schema_invalid", f"there are the actions {', '.join(ACTION_NAMES)}", "action")
-    shape, stated = ACTION_SHAPES[action], drop_blank_fields(fields)
+    if not isinstance(action, str) or action not in wire.ACTION_SHAPES:
+        return Fault(
+            "schema_invalid", f"there are the actions {', '.join(wire.ACTION_NAMES)}", "action"
+        )
+    shape, stated = wire.ACTION_SHAPES[action], drop_blank_fields(fields)
     full = fill_defaults(stated) if action == "initiate" else stated
     arguments = parse_shape(full, shape)
     if isinstance(arguments, Fault):
@@ -82,7 +70,7 @@ def drop_blank_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in fields.items()
-        if (type(value), value) != (type(default := CALL_DEFAULTS.get(name)), default)
+        if (type(value), value) != (type(default := wire.CALL_DEFAULTS.get(name)), default)
     }
 
 
@@ -104,16 +92,16 @@ def parse_shape(value: Any, shape: Any) -> Any:
 # --- messages ---------------------------------------------------------------------------------
 
 
-def parse_send(value: Any) -> Send | Fault:
+def parse_send(value: Any) -> wire.Send | Fault:
     """Parse a message to send; its payload must fit its type and the size limit."""
-    sent = parse_shape(value, Send)
+    sent = parse_shape(value, wire.Send)
     if isinstance(sent, Fault):
         return sent
     size = len(msgspec.json.encode(sent.payload))
-    if size > MAX_PAYLOAD_BYTES:
-        detail = f"it has {size} bytes, and at most {MAX_PAYLOAD_BYTES} are taken"
+    if size > wire.MAX_PAYLOAD_BYTES:
+        detail = f"it has {size} bytes, and at most {wire.MAX_PAYLOAD_BYTES} are taken"
         return Fault("message_too_large", detail, "payload")
-    if sent.type.startswith("handoff.") and sent.payload.keys() != HANDOFF_PAYLOAD_KEYS:
+    if sent.type.startswith("handoff.") and sent.payload.keys() != wire.HANDOFF_PAYLOAD_KEYS:
         detail = f"a {sent.type} carries handoff_id and package_hash, and nothing else"
         return Fault("schema_invalid", detail, "payload")
     return sent
@@ -138,10 +126,10 @@ def parse_message(raw: RawMessage, operations: Mapping[str, Operation]) -> Parse
 
 def detect_operation(value: Any) -> str:
     """Operation that a JSON value is meant for; empty: none."""
-    if _text_field(value, "action") in ACTION_SHAPES:
+    if _text_field(value, "action") in wire.ACTION_SHAPES:
         return HANDOFF
     is_addressed = isinstance(get_field(value, "payload"), dict) and "to" in value
-    return SEND if is_addressed and _text_field(value, "type") in MESSAGE_TYPES else ""
+    return SEND if is_addressed and _text_field(value, "type") in wire.MESSAGE_TYPES else ""
 
 
 def _parsed_message(
@@ -169,24 +157,24 @@ def _text_field(value: Any, key: str) -> str:
 # --- faults that a shape cannot express -------------------------------------------------------
 
 
-def _action_faults(arguments: ActionArguments, full: Mapping[str, Any]) -> Iterator[Fault]:
+def _action_faults(arguments: wire.ActionArguments, full: Mapping[str, Any]) -> Iterator[Fault]:
     """Faults that the shape of an action cannot express."""
-    if isinstance(arguments, Initiate):
+    if isinstance(arguments, wire.Initiate):
         yield from deadline_faults(arguments.deadline, arguments.task)
         yield from task_faults(arguments.task)
         yield from artifact_faults(arguments.artifacts, "artifacts")
         yield from item_faults(full)
-    if isinstance(arguments, Complete):
+    if isinstance(arguments, wire.Complete):
         yield from artifact_faults(arguments.final_artifacts, "final_artifacts")
 
 
-def task_faults(task: Task) -> Iterator[Fault]:
+def task_faults(task: wire.Task) -> Iterator[Fault]:
     """Faults of a package's task beyond its shape."""
     if task.deadline is not UNSET:
         yield from moment_faults("task.deadline", task.deadline)
 
 
-def artifact_faults(artifacts: tuple[Artifact, ...], at: str) -> Iterator[Fault]:
+def artifact_faults(artifacts: tuple[wire.Artifact, ...], at: str) -> Iterator[Fault]:
     """Duplicate artifact ids and unsafe paths."""
     names = set[str]()
     for number, artifact in enumerate(artifacts):
@@ -212,7 +200,7 @@ def unsafe_path_reason(path: str) -> str | None:
     return check_path(path.removeprefix("/"))
 
 
-def deadline_faults(stated: str, task: Task | None) -> Iterator[Fault]:
+def deadline_faults(stated: str, task: wire.Task | None) -> Iterator[Fault]:
     """Faults of the deadline beside a package: a package has only one."""
     wrong = list(moment_faults("deadline", stated))
     yield from wrong
@@ -234,7 +222,7 @@ def moment_faults(field: str, text: str) -> Iterator[Fault]:
 
 def package_faults(package: Mapping[str, Any]) -> Iterator[Fault]:
     """Faults of a package: the first one of its shape, else those that no shape can express."""
-    parsed = parse_shape(package, Package)
+    parsed = parse_shape(package, wire.Package)
     if isinstance(parsed, Fault):
         yield parsed
         return

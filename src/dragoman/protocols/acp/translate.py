@@ -7,22 +7,9 @@ from dragoman.core import not_found
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.base import Command
+from dragoman.core.handoff import state as handoff_state
 from dragoman.core.handoff.package import compute_package_hash
 from dragoman.core.handoff.propose import id_in_use_refusal
-from dragoman.core.handoff.state import (
-    AcceptHandoff,
-    ActivateHandoff,
-    ApproveHandoff,
-    CloseHandoff,
-    CompleteHandoff,
-    ExtendHandoff,
-    GateFailure,
-    Handoff,
-    ProposeHandoff,
-    ReassignHandoff,
-    RejectHandoff,
-    WithdrawHandoff,
-)
 from dragoman.core.ids import quote_name
 from dragoman.core.task_state import AdoptTask
 from dragoman.core.timestamps import parse_duration, parse_rfc3339
@@ -32,6 +19,7 @@ from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.queries.handoffs import find_handoff
 from dragoman.engine.queries.visibility import find_reader, handoff_audience, is_closed, is_member
 from dragoman.engine.request import Commands
+from dragoman.protocols.acp import wire
 from dragoman.protocols.acp.gate_checks import (
     TRANSIENT,
     check_verified_copies,
@@ -42,20 +30,6 @@ from dragoman.protocols.acp.gate_checks import (
 from dragoman.protocols.acp.parse import ActionCall
 from dragoman.protocols.acp.render import CONFLICT_RETRY
 from dragoman.protocols.acp.settings import Choices
-from dragoman.protocols.acp.wire import (
-    SCHEMA_VERSION,
-    SECTIONS,
-    Accept,
-    Activate,
-    Approve,
-    Close,
-    Complete,
-    ExtendSla,
-    Initiate,
-    Reassign,
-    Reject,
-    Withdraw,
-)
 
 # --- actions ----------------------------------------------------------------------------------
 
@@ -88,15 +62,15 @@ def needs_handoff(call: ActionCall, choices: Choices) -> bool:
     return call.action in _NEEDS_HANDOFF or bool(choices.teamspaces)
 
 
-def _find_known(arguments: Any, facts: Facts) -> Handoff | None:
+def _find_known(arguments: Any, facts: Facts) -> handoff_state.Handoff | None:
     found = find_handoff(facts.store, arguments.handoff_id) if arguments.handoff_id else None
-    return found if isinstance(found, Handoff) else None
+    return found if isinstance(found, handoff_state.Handoff) else None
 
 
 # --- teamspaces -------------------------------------------------------------------------------
 
 
-def is_hidden(handoff: Handoff, actor: Actor, choices: Choices) -> bool:
+def is_hidden(handoff: handoff_state.Handoff, actor: Actor, choices: Choices) -> bool:
     """Return whether the caller may not see this handoff."""
     reader = find_reader(actor, choices.teamspaces)
     return not reader.may_read(handoff_audience(handoff))
@@ -150,11 +124,11 @@ def compose_package(fields: Mapping[str, Any]) -> dict[str, Any]:
         "artifacts": fields.get("artifacts", []),
         "provenance": _object_field(fields, "provenance"),
         "policy": fields["policy"],
-        "verification": {"schema_version": verification.get("schema_version", SCHEMA_VERSION)},
+        "verification": {"schema_version": verification.get("schema_version", wire.SCHEMA_VERSION)},
     }
 
 
-def parse_due_at(arguments: Initiate) -> int | None:
+def parse_due_at(arguments: wire.Initiate) -> int | None:
     """Parse the deadline of an initiate, if one is stated."""
     stated = arguments.deadline or arguments.task.deadline or ""
     return parse_rfc3339(stated) if stated else None
@@ -162,7 +136,7 @@ def parse_due_at(arguments: Initiate) -> int | None:
 
 def hash_as_sent(fields: Mapping[str, Any]) -> str:
     """Hash of the package exactly as its sender wrote it, without defaults."""
-    return compute_package_hash({name: fields[name] for name in SECTIONS if name in fields})
+    return compute_package_hash({name: fields[name] for name in wire.SECTIONS if name in fields})
 
 
 def _object_field(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -174,10 +148,14 @@ def _object_field(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _initiate_commands(
-    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+    call: ActionCall,
+    known: handoff_state.Handoff | None,
+    actor: Actor,
+    facts: Facts,
+    choices: Choices,
 ) -> Commands | Fault:
     """Translate an offer to commands."""
-    arguments: Initiate = call.arguments
+    arguments: wire.Initiate = call.arguments
     del known
     teamspace = _resolve_teamspace(call, actor, facts, choices)
     if isinstance(teamspace, Fault):
@@ -192,7 +170,7 @@ def _initiate_commands(
     if secret := choices.find_secret(package):
         return fault_from_refusal(secret)
     call.warnings.extend(recipient_warnings(arguments.to_agent, actor, facts.store))
-    offer = ProposeHandoff(
+    offer = handoff_state.ProposeHandoff(
         task=arguments.task.task_id,
         recipient=arguments.to_agent,
         package=package,
@@ -215,16 +193,18 @@ def _resolve_teamspace(
     """Teamspace of an offer; one that supersedes another stays in its teamspace unless it names
     one.
     """
-    arguments: Initiate = call.arguments
+    arguments: wire.Initiate = call.arguments
     found = find_handoff(facts.store, arguments.supersedes) if arguments.supersedes else None
-    if not isinstance(found, Handoff):
+    if not isinstance(found, handoff_state.Handoff):
         return arguments.teamspace_id
     if is_hidden(found, actor, choices):
         return fault_from_refusal(not_found.handoff(found.id))
     return arguments.teamspace_id if "teamspace_id" in call.filled else found.teamspace
 
 
-def _adopt_commands(arguments: Initiate, actor: Actor, facts: Facts, choices: Choices) -> Commands:
+def _adopt_commands(
+    arguments: wire.Initiate, actor: Actor, facts: Facts, choices: Choices
+) -> Commands:
     """An unknown task becomes its sender's task with its first handoff (S-ADOPT)."""
     if not choices.adopt or facts.task_exists(arguments.task.task_id):
         return ()
@@ -245,12 +225,12 @@ def _adopt_commands(arguments: Initiate, actor: Actor, facts: Facts, choices: Ch
 
 
 def _accept_commands(
-    call: ActionCall, known: Handoff | None, actor: Actor, _: Facts, choices: Choices
+    call: ActionCall, known: handoff_state.Handoff | None, actor: Actor, _: Facts, choices: Choices
 ) -> Commands | Fault:
     """Accept; everything outside the ledger is checked, but only for the recipient."""
-    arguments: Accept = call.arguments
+    arguments: wire.Accept = call.arguments
     if known is None or known.recipient != actor.name:
-        return (AcceptHandoff(arguments.handoff_id, "", notes=arguments.notes),)
+        return (handoff_state.AcceptHandoff(arguments.handoff_id, "", notes=arguments.notes),)
     names = {artifact.artifact_id for artifact in package_artifacts(known)}
     for name in arguments.leave_out:
         if name not in names:
@@ -261,11 +241,13 @@ def _accept_commands(
         is_same = set(arguments.leave_out) <= set(known.left_out)
         left_out = known.left_out if is_same else arguments.leave_out
         return (
-            AcceptHandoff(known.id, known.package_hash, left_out=left_out, notes=arguments.notes),
+            handoff_state.AcceptHandoff(
+                known.id, known.package_hash, left_out=left_out, notes=arguments.notes
+            ),
         )
     result = run_gate(known, arguments.leave_out, choices)
     return (
-        AcceptHandoff(
+        handoff_state.AcceptHandoff(
             handoff=known.id,
             package_hash=known.package_hash,
             passed=result.passed,
@@ -279,36 +261,36 @@ def _accept_commands(
 
 
 def _activate_commands(
-    call: ActionCall, known: Handoff | None, actor: Actor, _: Facts, choices: Choices
+    call: ActionCall, known: handoff_state.Handoff | None, actor: Actor, _: Facts, choices: Choices
 ) -> Commands | Fault:
-    arguments: Activate = call.arguments
+    arguments: wire.Activate = call.arguments
     is_due = known is not None and known.status == "accepted" and known.recipient == actor.name
     copies = choices.artifacts
     failure = check_verified_copies(known, copies) if known is not None and is_due else None
     if failure is not None and failure[0] == TRANSIENT:
         return Fault(CONFLICT_RETRY, f"{failure[1]}; nothing has changed, activate it again")
     return (
-        ActivateHandoff(
+        handoff_state.ActivateHandoff(
             arguments.handoff_id,
             session=arguments.session,
             ttl_ms=choices.ttl_ms,
             work_state_update=call.filled.get("work_state_update", {}),
-            failed=() if failure is None else (cast(GateFailure, failure),),
+            failed=() if failure is None else (cast(handoff_state.GateFailure, failure),),
         ),
     )
 
 
 def _complete_commands(
-    call: ActionCall, known: Handoff | None, actor: Actor, _: Facts, choices: Choices
+    call: ActionCall, known: handoff_state.Handoff | None, actor: Actor, _: Facts, choices: Choices
 ) -> Commands | Fault:
-    arguments: Complete = call.arguments
+    arguments: wire.Complete = call.arguments
     is_due = known is not None and known.status == "activated" and known.recipient == actor.name
     named = arguments.final_artifacts if is_due else ()
     missing = "" if known is None else missing_artifact(known, named, choices)
     if missing:
         return Fault("missing_artifact", missing, "final_artifacts", is_sentence=True)
     return (
-        CompleteHandoff(
+        handoff_state.CompleteHandoff(
             arguments.handoff_id,
             notes=arguments.completion_notes,
             final_artifacts=tuple(call.filled.get("final_artifacts", ())),
@@ -325,21 +307,21 @@ def _single_command(make: Callable[[Any, ActionCall, Choices], Command]) -> Any:
     """Translate an action whose arguments say everything."""
 
     def make_commands(
-        call: ActionCall, _: Handoff | None, __: Actor, ___: Facts, choices: Choices
+        call: ActionCall, _: handoff_state.Handoff | None, __: Actor, ___: Facts, choices: Choices
     ) -> Commands:
         return (make(call.arguments, call, choices),)
 
     return make_commands
 
 
-def _extend_command(arguments: ExtendSla, _: ActionCall, __: Choices) -> Command:
-    return ExtendHandoff(
+def _extend_command(arguments: wire.ExtendSla, _: ActionCall, __: Choices) -> Command:
+    return handoff_state.ExtendHandoff(
         arguments.handoff_id, by_ms=parse_duration(arguments.by), stage=arguments.stage
     )
 
 
-def _approval_command(arguments: Approve, call: ActionCall, _: Choices) -> Command:
-    return ApproveHandoff(
+def _approval_command(arguments: wire.Approve, call: ActionCall, _: Choices) -> Command:
+    return handoff_state.ApproveHandoff(
         arguments.handoff_id,
         approved=call.action == "approve",
         package_hash=arguments.package_hash or "",
@@ -347,33 +329,41 @@ def _approval_command(arguments: Approve, call: ActionCall, _: Choices) -> Comma
     )
 
 
-def _reject_command(arguments: Reject, _: ActionCall, __: Choices) -> Command:
-    return RejectHandoff(
+def _reject_command(arguments: wire.Reject, _: ActionCall, __: Choices) -> Command:
+    return handoff_state.RejectHandoff(
         arguments.handoff_id, arguments.reason, arguments.detail, arguments.suggested_fix
     )
 
 
-def _withdraw_command(arguments: Withdraw, _: ActionCall, __: Choices) -> Command:
-    return WithdrawHandoff(arguments.handoff_id, arguments.notes)
+def _withdraw_command(arguments: wire.Withdraw, _: ActionCall, __: Choices) -> Command:
+    return handoff_state.WithdrawHandoff(arguments.handoff_id, arguments.notes)
 
 
-def _close_command(arguments: Close, _: ActionCall, __: Choices) -> Command:
-    return CloseHandoff(arguments.handoff_id, arguments.closure_notes)
+def _close_command(arguments: wire.Close, _: ActionCall, __: Choices) -> Command:
+    return handoff_state.CloseHandoff(arguments.handoff_id, arguments.closure_notes)
 
 
 def _reassign_commands(
-    call: ActionCall, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+    call: ActionCall,
+    known: handoff_state.Handoff | None,
+    actor: Actor,
+    facts: Facts,
+    choices: Choices,
 ) -> Commands | Fault:
-    arguments: Reassign = call.arguments
+    arguments: wire.Reassign = call.arguments
     if known is not None and (
         fault := check_membership(known.teamspace, arguments.to_agent, choices)
     ):
         return fault
     call.warnings.extend(recipient_warnings(arguments.to_agent, actor, facts.store))
-    return (ReassignHandoff(arguments.handoff_id, arguments.to_agent, arguments.notes),)
+    return (
+        handoff_state.ReassignHandoff(arguments.handoff_id, arguments.to_agent, arguments.notes),
+    )
 
 
-_CommandMaker = Callable[[ActionCall, Handoff | None, Actor, Facts, Choices], Commands | Fault]
+_CommandMaker = Callable[
+    [ActionCall, handoff_state.Handoff | None, Actor, Facts, Choices], Commands | Fault
+]
 
 _ACTION_COMMANDS: Final[Mapping[str, _CommandMaker]] = {
     "initiate": _initiate_commands,

@@ -13,22 +13,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dragoman.protocols.agentmail import wire
+from dragoman.protocols.agentmail import grammar, wire
 from dragoman.protocols.agentmail.errors import make_problem, quote
-from dragoman.protocols.agentmail.grammar import (
-    FORMS,
-    NO_BEAD_NEEDED,
-    SPAWN_TYPES,
-    VALUE_KINDS,
-    Label,
-    Section,
-    ascii_upper,
-    clean_file_name,
-    escape_text,
-    format_list_item,
-    parse_labelled_line,
-    strip_markup,
-)
 from dragoman.protocols.agentmail.parse import conditional_fields
 from dragoman.protocols.agentmail.wire import MessageType, Parsed
 from dragoman.text.safe_text import safe_text
@@ -69,7 +55,7 @@ _EMPTY: Final = ("", (), None)
 
 def draft_fields(type: MessageType) -> tuple[str, ...]:
     fixed = (*_BEAD_FIELDS, *(("status",) if type in _FIXED_STATUS else ()))
-    return tuple(field for field, _ in FORMS[type].fields if field not in fixed)
+    return tuple(field for field, _ in grammar.FORMS[type].fields if field not in fixed)
 
 
 def draft(type: MessageType | str, bead: str = "", **fields: Any) -> Draft:
@@ -85,14 +71,17 @@ def draft(type: MessageType | str, bead: str = "", **fields: Any) -> Draft:
             raise ValueError(f"{quote(field)} is no field of a {type}: it has {', '.join(known)}")
         values[field] = _clean_value(type, field, value)
     parsed = Parsed(**values)
-    needed = FORMS[type].required + conditional_fields(type, parsed)
-    for field in (*(() if type in NO_BEAD_NEEDED else ("bead_id",)), *(name for name, _ in needed)):
+    needed = grammar.FORMS[type].required + conditional_fields(type, parsed)
+    for field in (
+        *(() if type in grammar.NO_BEAD_NEEDED else ("bead_id",)),
+        *(name for name, _ in needed),
+    ):
         if getattr(parsed, field) in _EMPTY:
             raise ValueError(f"{field} is empty: a {type} requires it")
     first = parsed.guidance.partition("\n")[0]
     if (
         not parsed.bead_id
-        and parse_labelled_line(first, FORMS[type].head_section.fields_by_label)[0]
+        and grammar.parse_labelled_line(first, grammar.FORMS[type].head_section.fields_by_label)[0]
     ):
         raise ValueError(
             f"guidance begins with {quote(first)}: pass the bead, or change the first line"
@@ -113,7 +102,7 @@ def partial_draft(type: MessageType, bead: str, fields: Mapping[str, Any]) -> Dr
 def _fixed_fields(type: MessageType, bead: str) -> dict[str, Any]:
     """Fields that follow from the type and the bead."""
     values: dict[str, Any] = {"bead_id": _clean_word(bead)}
-    if type in SPAWN_TYPES:
+    if type in grammar.SPAWN_TYPES:
         values["issue_id"] = values["bead_id"]
     if type in _FIXED_STATUS:
         values["status"] = _FIXED_STATUS[type]
@@ -122,11 +111,13 @@ def _fixed_fields(type: MessageType, bead: str) -> dict[str, Any]:
 
 def _clean_value(type: MessageType, field: str, value: Any) -> Any:
     """Clean a text, or parse a value from its text."""
-    kind = VALUE_KINDS[type].get(field)
+    kind = grammar.VALUE_KINDS[type].get(field)
     if kind is None:
-        return _clean_text(value) if field in FORMS[type].text_fields else _clean_line(value)
+        return (
+            _clean_text(value) if field in grammar.FORMS[type].text_fields else _clean_line(value)
+        )
     if field in ("files", "files_touched") and not isinstance(value, str):
-        return tuple(clean_file_name(name) for path in value if (name := _clean_line(path)))
+        return tuple(grammar.clean_file_name(name) for path in value if (name := _clean_line(path)))
     text = _clean_line(value if isinstance(value, str) else kind.format(value))
     parsed, problem = kind.parse(text)
     if problem:
@@ -143,7 +134,7 @@ def _clean_line(text: str) -> str:
 
 
 def _clean_word(text: str) -> str:
-    return strip_markup(_clean_line(text))
+    return grammar.strip_markup(_clean_line(text))
 
 
 # --- rendering --------------------------------------------------------------------------------
@@ -152,7 +143,7 @@ def _clean_word(text: str) -> str:
 def render(letter: Draft) -> Rendered:
     """Render the subject and the body of a letter."""
     type, parsed = letter.type, letter.parsed
-    form = FORMS[type]
+    form = grammar.FORMS[type]
     blocks = ["\n".join(_render_labels(type, form.head, parsed))]
     if form.is_guidance:
         bead_line = [f"Bead: {parsed.bead_id}"] if parsed.bead_id else []
@@ -166,25 +157,25 @@ def _render_subject(bead_id: str, type: MessageType) -> str:
     is_plain = len(bead_id.split()) == 1 and "]" not in bead_id
     return (
         f"[{bead_id}] {type}"
-        if is_plain and ascii_upper(bead_id) not in wire.MESSAGE_TYPES
+        if is_plain and grammar.ascii_upper(bead_id) not in wire.MESSAGE_TYPES
         else str(type)
     )
 
 
-def _render_section(type: MessageType, section: Section, parsed: Parsed) -> str:
+def _render_section(type: MessageType, section: grammar.Section, parsed: Parsed) -> str:
     if section.kind == "labels":
         inner = "\n".join(_render_labels(type, section.labels, parsed, section.bullet))
     elif section.kind == "list":
-        inner = "\n".join(map(format_list_item, getattr(parsed, section.field)))
+        inner = "\n".join(map(grammar.format_list_item, getattr(parsed, section.field)))
     else:
-        inner = escape_text(getattr(parsed, section.field))
+        inner = grammar.escape_text(getattr(parsed, section.field))
     return f"## {section.title}\n{inner}" if inner else ""
 
 
 def _render_labels(
-    type: MessageType, labels: tuple[Label, ...], parsed: Parsed, bullet: str = ""
+    type: MessageType, labels: tuple[grammar.Label, ...], parsed: Parsed, bullet: str = ""
 ) -> Iterator[str]:
     for label in labels:
-        value, kind = getattr(parsed, label.field), VALUE_KINDS[type].get(label.field)
+        value, kind = getattr(parsed, label.field), grammar.VALUE_KINDS[type].get(label.field)
         if value not in _EMPTY:
             yield f"{bullet}{label.word}: {kind.format(value) if kind else value}"

@@ -14,30 +14,8 @@ from msgspec import Struct
 
 from dragoman.core.ids import check_task_id
 from dragoman.engine.operation import candidate_messages
+from dragoman.protocols.agentmail import grammar
 from dragoman.protocols.agentmail.errors import MailError, make_problem, quote
-from dragoman.protocols.agentmail.grammar import (
-    FORMS,
-    NO_BEAD_NEEDED,
-    SPAWN_TYPES,
-    VALUE_KINDS,
-    FieldsByLabel,
-    Form,
-    Section,
-    ascii_lower,
-    ascii_upper,
-    closes_fence,
-    continuation_lines,
-    is_timestamp,
-    parse_heading,
-    parse_labelled_line,
-    parse_list_below,
-    parse_list_section,
-    parse_opening_fence,
-    split_lines,
-    split_list,
-    strip_markup,
-    unescape_text,
-)
 from dragoman.protocols.agentmail.wire import (
     ACK_REQUIRED,
     MESSAGE_TYPES,
@@ -196,7 +174,7 @@ def split_names(names: NameList) -> tuple[str, ...]:
     """Return the names from a list or a text with commas."""
     if not names:
         return ()
-    return split_list(names) if isinstance(names, str) else tuple(names)
+    return grammar.split_list(names) if isinstance(names, str) else tuple(names)
 
 
 def first_flag(*flags: Flag) -> bool | None:
@@ -287,12 +265,12 @@ def _split_id(text: str, is_known: IsKnown) -> tuple[str, str]:
     """Split `[id] rest` or `id: rest`; a text without an id is all rest."""
     if text.startswith("["):
         inner, closed, rest = text[1:].partition("]")
-        inner = strip_markup(inner.strip())
-        if closed and ascii_upper(inner) not in MESSAGE_TYPES and len(inner.split()) <= 1:
+        inner = grammar.strip_markup(inner.strip())
+        if closed and grammar.ascii_upper(inner) not in MESSAGE_TYPES and len(inner.split()) <= 1:
             return inner, _strip_reply_prefix(_strip_id_separator(rest))
         return "", text
     word, colon, rest = text.partition(":")
-    word = strip_markup(word.rstrip())
+    word = grammar.strip_markup(word.rstrip())
     if colon and _is_bead_id(word, is_known) and (rest[:1].strip() == "" or _leading_type(rest)):
         return word, rest.strip()
     return "", text
@@ -301,7 +279,7 @@ def _split_id(text: str, is_known: IsKnown) -> tuple[str, str]:
 def _is_bead_id(word: str, is_known: IsKnown) -> bool:
     if (
         len(word) > _MAX_ID_CHARS
-        or ascii_upper(word) in MESSAGE_TYPES
+        or grammar.ascii_upper(word) in MESSAGE_TYPES
         or check_task_id(word) is not None
     ):
         return False
@@ -313,7 +291,7 @@ def _leading_type(text: str) -> MessageType | None:
     found = _LEADING_WORD.match(text)
     if found is None or not _is_word_end(text, found.end()):
         return None
-    return MESSAGE_TYPES.get(ascii_upper(found[0]))
+    return MESSAGE_TYPES.get(grammar.ascii_upper(found[0]))
 
 
 def _is_word_end(text: str, end: int) -> bool:
@@ -330,7 +308,7 @@ _MARKUP_STARTS: Final = frozenset("#`~ \t")
 
 _LIST_FIELDS: Final = frozenset({"files", "files_touched"})
 
-_NO_LABELS: Final[FieldsByLabel] = {}
+_NO_LABELS: Final[grammar.FieldsByLabel] = {}
 
 
 class ParsedBody(Struct, frozen=True, gc=False):
@@ -348,20 +326,20 @@ class ParsedBody(Struct, frozen=True, gc=False):
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
 
-def parse_body(body: str, form: Form) -> ParsedBody:
+def parse_body(body: str, form: grammar.Form) -> ParsedBody:
     """Collect all fields of the form that a body has, in one pass (S-MAIL-3).
 
     Nearly every line is written exactly as the form prints it, so each line is first looked up as
     it is; only a line that is not found that way is analysed.
     """
-    parser = _BodyParser(split_lines(body.removeprefix(_BYTE_ORDER_MARK)), form)
+    parser = _BodyParser(grammar.split_lines(body.removeprefix(_BYTE_ORDER_MARK)), form)
     return parser.parse()
 
 
 def section_text(lines: list[str]) -> str:
     """Text of a section, unescaped."""
     text = "\n".join(lines).strip()
-    return unescape_text(text) if "\\" in text else text
+    return grammar.unescape_text(text) if "\\" in text else text
 
 
 class _BodyParser:
@@ -382,7 +360,7 @@ class _BodyParser:
         "_words",
     )
 
-    def __init__(self, lines: list[str], form: Form) -> None:
+    def __init__(self, lines: list[str], form: grammar.Form) -> None:
         self._words: dict[str, RawValue] = {}
         self._places: dict[str, int] = {}
         self._headings: dict[str, int] = {}
@@ -422,23 +400,23 @@ class _BodyParser:
 
     def _consume_markup(self, index: int, line: str) -> bool:
         if self._fence:
-            if closes_fence(line, self._fence):
+            if grammar.closes_fence(line, self._fence):
                 self._fence = ""
                 self._labels = self._section.fields_by_label
             return True
         section = self._form.sections_by_exact_heading.get(line)
         if section is not None:
             self._enter_section(index, 2, section)
-        elif heading := parse_heading(line):
+        elif heading := grammar.parse_heading(line):
             self._enter_section(index, heading[0], self._form.sections_by_heading.get(heading[1]))
-        elif fence := parse_opening_fence(line):
+        elif fence := grammar.parse_opening_fence(line):
             self._fence = fence
             self._labels = _NO_LABELS
         else:
             return False
         return True
 
-    def _enter_section(self, index: int, level: int, section: Section | None) -> None:
+    def _enter_section(self, index: int, level: int, section: grammar.Section | None) -> None:
         """Start a section, unless the heading is part of the current one.
 
         A deeper heading belongs to a free text; elsewhere an unknown deeper heading is ignored.
@@ -460,7 +438,7 @@ class _BodyParser:
         if section.kind == "labels" or section.field in self._words:
             return
         lines = self._lines[self._start : end]
-        value = parse_list_section(lines) if section.kind == "list" else section_text(lines)
+        value = grammar.parse_list_section(lines) if section.kind == "list" else section_text(lines)
         if value:
             self._words[section.field] = value
             self._places[section.field] = self._start
@@ -470,7 +448,7 @@ class _BodyParser:
     def _parse_irregular_line(self, index: int, line: str) -> None:
         """Parse a line in an unusual spelling, with a list below it, or without a field."""
         words, places = self._words, self._places
-        field, value = parse_labelled_line(line, self._form.all_fields_by_label)
+        field, value = grammar.parse_labelled_line(line, self._form.all_fields_by_label)
         if not field or field in words:
             return
         if field not in self._section.fields:
@@ -487,10 +465,12 @@ class _BodyParser:
     def _collect_value(self, index: int, field: str, value: str) -> RawValue:
         """Return the value of a labelled line, with the lines below that continue it."""
         if field in _LIST_FIELDS:
-            return value or parse_list_below(self._lines, index + 1, self._labels)
+            return value or grammar.parse_list_below(self._lines, index + 1, self._labels)
         if field not in self._form.multiline_fields:
             return value
-        continuation = tuple(continuation_lines(self._lines, index, self._form.all_fields_by_label))
+        continuation = tuple(
+            grammar.continuation_lines(self._lines, index, self._form.all_fields_by_label)
+        )
         self._text_end = index + 1 + len(continuation)
         return "\n".join(filter(None, (value, *continuation)))
 
@@ -498,7 +478,7 @@ class _BodyParser:
         """Take the whole body as guidance, without a first line that names the bead."""
         lines = self._lines
         first = next((index for index, line in enumerate(lines) if line.strip()), 0)
-        if parse_labelled_line(lines[first], self._form.head_section.fields_by_label)[0]:
+        if grammar.parse_labelled_line(lines[first], self._form.head_section.fields_by_label)[0]:
             first += 1
         elif self._words.pop("bead_id", ""):
             del self._places["bead_id"]  # a label amid the advice names some other bead
@@ -517,10 +497,10 @@ _BEAD_FIELDS: Final = frozenset({"bead_id", "issue_id"})
 
 def find_missing_fields(type: MessageType, parsed: Parsed, body: ParsedBody) -> Iterator[Problem]:
     """Yield a problem for each required field that is absent, at its empty label or its heading."""
-    if not parsed.bead_id and type not in NO_BEAD_NEEDED:
+    if not parsed.bead_id and type not in grammar.NO_BEAD_NEEDED:
         line = body.line_numbers.get("bead_id") or body.line_numbers.get("issue_id", 0)
         yield make_problem("missing_bead_id", "bead_id", line)
-    required = FORMS[type].required + conditional_fields(type, parsed)
+    required = grammar.FORMS[type].required + conditional_fields(type, parsed)
     for field, title in required:
         if field in _BEAD_FIELDS or field in body.values:
             continue
@@ -543,12 +523,12 @@ def conditional_fields(type: MessageType, parsed: Parsed) -> tuple[tuple[str, st
     """Fields that are required only because of the value of another field."""
     if type is MessageType.SPAWN_REQUEST and parsed.resume:
         return (("partial_commit_sha", ""),)
-    if type is MessageType.SPAWN_ACK and ascii_lower(parsed.status) == SPAWNED:
+    if type is MessageType.SPAWN_ACK and grammar.ascii_lower(parsed.status) == SPAWNED:
         return (("session", ""),)
     return ()
 
 
-def _describe_fields(form: Form) -> dict[str, str]:
+def _describe_fields(form: grammar.Form) -> dict[str, str]:
     """Describe the spelling of each field of a form."""
     hints = {label.field: f"a line {label.word}: with its value" for label in form.head}
     for section in form.sections:
@@ -558,7 +538,7 @@ def _describe_fields(form: Form) -> dict[str, str]:
     return hints | {"guidance": "the answer as the body"}
 
 
-_FIELD_HINTS: Final = {type: _describe_fields(form) for type, form in FORMS.items()}
+_FIELD_HINTS: Final = {type: _describe_fields(form) for type, form in grammar.FORMS.items()}
 
 
 # --- letters ----------------------------------------------------------------------------------
@@ -590,7 +570,7 @@ class Parser:
         if kind is not None:
             subject = Subject(kind, subject.bead_id)
         kind = subject.type
-        parsed_body = parse_body(body, FORMS[kind])
+        parsed_body = parse_body(body, grammar.FORMS[kind])
         parsed = _parse_fields(subject, parsed_body, problems)
         timestamp = row.timestamp or row.created_ts or ""
         if row is not EMPTY_ROW:
@@ -638,7 +618,7 @@ def _split_rows(text: bytes | str) -> Iterable[RawRow]:
 
 def _parse_fields(subject: Subject, body: ParsedBody, problems: ProblemList) -> Parsed:
     values: dict[str, Any] = body.values.copy()
-    kinds = VALUE_KINDS[subject.type]
+    kinds = grammar.VALUE_KINDS[subject.type]
     for field, raw in body.values.items():
         kind = kinds.get(field)
         if kind is not None:
@@ -658,7 +638,7 @@ def _resolve_bead(
     subject: Subject, body: ParsedBody, values: dict[str, Any], problems: ProblemList
 ) -> None:
     """Resolve the bead: the body takes precedence over the subject (S-MAIL-2)."""
-    is_spawning = subject.type in SPAWN_TYPES
+    is_spawning = subject.type in grammar.SPAWN_TYPES
     field = "issue_id" if is_spawning and "issue_id" in values else "bead_id"
     in_body = values.get(field, "")
     bead_id = in_body or subject.bead_id
@@ -678,7 +658,7 @@ def _check_envelope(subject: Subject, title: str, timestamp: str, problems: Prob
     elif subject.other_types:
         others = ", ".join(subject.other_types)
         problems.append(make_problem("two_types", "subject", shown=others, right=subject.type))
-    if timestamp and not is_timestamp(timestamp):
+    if timestamp and not grammar.is_timestamp(timestamp):
         problems.append(make_problem("bad_timestamp", "timestamp", shown=timestamp))
 
 

@@ -17,20 +17,8 @@ import msgspec
 from msgspec import Struct, defstruct
 from msgspec.structs import FieldInfo, fields
 
+from dragoman.protocols.saop import wire
 from dragoman.protocols.saop.errors import Issue, SaopError
-from dragoman.protocols.saop.wire import (
-    Event,
-    EventId,
-    NoticePayload,
-    Payload,
-    SandboxPulse,
-    SessionId,
-    TaskTransition,
-    ThoughtStream,
-    ToolCompleted,
-    ToolInvoked,
-    TurnEnvelope,
-)
 from dragoman.text.error_messages import MISSING, NO_OBJECT, choice_message, join_path, shape_fault
 from dragoman.text.strict_json import get_field
 
@@ -148,37 +136,37 @@ def _to_issue(error: Exception, shape: Any, path: str) -> Issue:
 class EventTypes:
     """Registry of event types by name, with the schemas of their payloads and events."""
 
-    def __init__(self, first: type[Payload], *others: type[Payload]) -> None:
+    def __init__(self, first: type[wire.Payload], *others: type[wire.Payload]) -> None:
         self._shapes = shapes = (first, *others)
-        self.by_name: dict[str, type[Payload]] = {
+        self.by_name: dict[str, type[wire.Payload]] = {
             str(shape.__struct_config__.tag): shape for shape in shapes
         }
         if len(self.by_name) < len(shapes):
             raise ValueError("two types of event have the same name")
         one_of: Any = Union[shapes] if others else first  # noqa: UP007  made here
-        self.payload: Schema[Payload] = Schema(one_of, tagged=self.by_name)
+        self.payload: Schema[wire.Payload] = Schema(one_of, tagged=self.by_name)
         shape = defstruct(
             "Event",
-            [("event_id", EventId), ("session_id", SessionId), ("payload", one_of)],
-            bases=(Event,),
-            namespace={"__doc__": Event.__doc__},
+            [("event_id", wire.EventId), ("session_id", wire.SessionId), ("payload", one_of)],
+            bases=(wire.Event,),
+            namespace={"__doc__": wire.Event.__doc__},
             frozen=True,
             gc=False,
         )
-        self.event: Schema[Event] = Schema(shape, tagged=self.by_name)
+        self.event: Schema[wire.Event] = Schema(shape, tagged=self.by_name)
 
-    def plus(self, *shapes: type[Payload]) -> "EventTypes":
+    def plus(self, *shapes: type[wire.Payload]) -> "EventTypes":
         """Return a registry with further types."""
         return EventTypes(*self._shapes, *shapes)
 
 
 TYPES: Final = EventTypes(
-    ThoughtStream,
-    ToolInvoked,
-    ToolCompleted,
-    TaskTransition,
-    SandboxPulse,
-    NoticePayload,
+    wire.ThoughtStream,
+    wire.ToolInvoked,
+    wire.ToolCompleted,
+    wire.TaskTransition,
+    wire.SandboxPulse,
+    wire.NoticePayload,
 )
 """Every known event type. To add one, write a class in `wire` and add a line here."""
 
@@ -198,7 +186,7 @@ class Version(Struct, frozen=True):
 
 
 VERSIONS: Final[Mapping[str, Version]] = {
-    "1.0.0": Version(TurnEnvelope),
+    "1.0.0": Version(wire.TurnEnvelope),
 }
 """`metadata.version` -> its shape, oldest first.
 
