@@ -183,7 +183,7 @@ def test_show_prints_every_field(dragoman: Console) -> None:
         "  part of     T-0",
         "  found doing T-0",
         "  attempts    1 (fence 1); 0 of at most 5 failures in a row",
-        f"  lease       ada, fence 1, session s-1, 1 beat, {ended}",
+        f"  lease       ada, fence 1, session s-1, heartbeats: 1, {ended}",
         "  created     2026-02-09T12:00:00.000Z",
         "  updated     2026-02-09T12:00:00.000Z",
         "  body",

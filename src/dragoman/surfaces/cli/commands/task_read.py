@@ -1,22 +1,15 @@
 """`dragoman task`: list, search, show, log."""
 
-from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Struct, to_builtins
 
 from dragoman.core.attempt import explain_wait
-from dragoman.core.attempt_state import Checkpoint, Lease, Report
+from dragoman.core.attempt_state import Lease
 from dragoman.core.base import Status
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import turns_stream
-from dragoman.core.question_state import Question
-from dragoman.core.task_state import (
-    ActiveHandoff,
-    Delegation,
-    NoteTask,
-    Task,
-)
+from dragoman.core.task_state import NoteTask, Task
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.entries import LIST_PAGE, walk_list
@@ -30,7 +23,7 @@ from dragoman.engine.queries.tasks import (
     task_as_of,
 )
 from dragoman.engine.schemas.tasks import task_detail, task_summary
-from dragoman.engine.sentences import truncate
+from dragoman.engine.sentences import fill, truncate
 from dragoman.surfaces.cli.command import (
     AsOfOption,
     CliCommand,
@@ -40,14 +33,11 @@ from dragoman.surfaces.cli.command import (
     argument,
     option,
 )
-from dragoman.surfaces.cli.context import (
-    CommandContext,
-    CommandResult,
-    raise_usage_error,
-)
+from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.data_directory import StoreSource
 from dragoman.surfaces.cli.event_text import history_result
-from dragoman.surfaces.cli.render import TASK_STATUS_STYLES, Column, Screen, pluralize
+from dragoman.surfaces.cli.generated import print_rows
+from dragoman.surfaces.cli.render import TASK_STATUS_STYLES, Screen
 from dragoman.surfaces.cli.suggestions import suggesting_task
 
 # --- a task as it is shown ---------------------------------------------------------------------
@@ -114,171 +104,120 @@ def find_relations(store: Store, task: Task) -> TaskRelations:
     )
 
 
-_TASK_COLUMNS = (
-    Column("ID", style="bold"),
-    Column("STATUS", styles=TASK_STATUS_STYLES),
-    Column("PRIORITY"),
-    Column("ASSIGNEE"),
-    Column("UPDATED", style="dim"),
-    Column("WAITS", style="yellow"),
-    Column("TITLE"),
-)
+_TASK_COLUMNS = {
+    "ID": "{id}",
+    "STATUS": "{status}",
+    "PRIORITY": "{priority}",
+    "ASSIGNEE": "{assignee}",
+    "UPDATED": "{updatedAt:16}Z",
+    "WAITS": "{waitReason}",
+    "TITLE": "{title}",
+}
 
-_WAITS = 5
-"""Index of the column with the reason why not anybody can claim a ready task."""
+_FACTS = {
+    "status": "{status} since {lastTransitionAt}",
+    "assignee": "{assignee}",
+    "reserved": "for {reservedFor}",
+    "priority": "{priority}",
+    "review": "{?reviewRequired}required|{!reviewRequired}not required",
+    "aof id": "{otherId}",
+    "also called": "{aliases}",
+    "origin": "{origin}",
+    "waits": "{wait}",
+    "waits for": "{waitsFor}",
+    "waited for": "{waitedFor}",
+    "blocks": "{blocks}",
+    "part of": "{parent}",
+    "parts": "{children}",
+    "found doing": "{discoveredFrom}",
+    "led to": "{discovered}",
+    "attempts": (
+        "{?attempt}{attempt} (fence {fence}); {failures} of at most {maxAttempts} failures in a row"
+    ),
+    "not before": "{notBefore}",
+    "deadline": "{deadline}|{?overdue}, overdue",
+    "lease": (
+        "{lease.agent}, fence {lease.fence}|, session {lease.session}"
+        "|, heartbeats: {lease.heartbeats}|{?lease.valid}, live until {lease.expiresAt}"
+        "|{?lease}{!lease.valid}, ended at {lease.expiresAt}, awaits `tick`"
+        "|, no progress since {quietSince}"
+    ),
+    "report": (
+        "{report.outcome}| by the {report.by}, not| by {report.agent} (attempt {report.attempt})"
+        "| at {report.at}|; blocked by {report.blockers}"
+    ),
+    "checks": "{proof}",
+    "delegation": (
+        "{delegation.from} to {delegation.to}, {delegation.state}, due by {delegation.dueBy}"
+        "|{?delegation.escalated}, overdue"
+    ),
+    "handoff": (
+        "{?handover.is_taken}taken over by|{!handover.is_taken}from {handover.owner} to"
+        "| {handover.recipient}, handoff {handover.id}"
+    ),
+    "owners": "{handoffChain:chain}",
+    "checkpoint": "{checkpoint.reason} at {checkpoint.at}|, by {checkpoint.by}"
+    "|, commit {checkpoint.commit}",
+    "created": "{createdAt}",
+    "updated": "{updatedAt}",
+    "intent": "{intent}, {intentState}: dragoman why {intent}",
+    "letters": "{?letters}{letters}: dragoman mail thread {mailName}",
+    "turns": "{?turns}{turns}: dragoman story {id}",
+}
+"""Label -> template of a line about a task; an empty line is left out."""
 
+_LISTED_FACTS = {
+    "question": ("questions", "{id}| of {askedBy}|, open since {askedAt}: {text}"),
+    "answer": ("answers", "{id} by {answeredBy}: {answer}"),
+    "sent back": ("feedback", "at {at}: {text}"),
+}
+"""Label -> field with a list, and the template of a line about each of its items."""
 
-def _task_row(shown: TaskDisplay) -> tuple[str, ...]:
-    """Cells of _TASK_COLUMNS."""
-    task, wait = shown.task, explain_wait(shown.task, shown.now)
-    to_the_minute = to_rfc3339(task.updated_at)[:16] + "Z"
-    reason = wait.reason if wait else ""
-    return (task.id, task.status, task.priority, task.assignee, to_the_minute, reason, task.title)
+_TEXTS = {
+    "obstacle": "{obstacle}",
+    "body": "{body}",
+    "notes": "{report.notes}",
+    "next steps": "{checkpoint.nextSteps}",
+}
 
 
 def print_task(shown: TaskDisplay, screen: Screen, related: TaskRelations | None) -> None:
     """Print all of a task; empty fields are left out."""
-    task = shown.task
-    screen.line((task.id, "bold"), "  ", task.title)
-    for label, text in (*_task_facts(shown), *_related_facts(shown.task, related)):
+    values = _printed_values(shown, related)
+    screen.line((shown.task.id, "bold"), "  ", shown.task.title)
+    lines = [(label, fill(template, values)) for label, template in _FACTS.items()]
+    for label, (field, template) in _LISTED_FACTS.items():
+        lines += [(label, truncate(fill(template, item))) for item in values[field]]
+    for label, text in lines:
         if text:
-            style = TASK_STATUS_STYLES[task.status] if label == "status" else ""
+            style = TASK_STATUS_STYLES[shown.task.status] if label == "status" else ""
             screen.line(f"  {label:<11} ", (text, style) if style else text)
-    texts = (
-        ("obstacle", task.obstacle),
-        ("body", task.body),
-        ("notes", task.reported.notes if task.reported else ""),
-        ("next steps", task.checkpoint.next_steps if task.checkpoint else ""),
-    )
-    for label, text in texts:
-        if text:
+    for label, template in _TEXTS.items():
+        if text := fill(template, values):
             screen.line(f"  {label}")
             screen.block(text, "    | ")
 
 
-def _task_facts(shown: TaskDisplay) -> tuple[tuple[str, str], ...]:
-    task = shown.task
-    return (
-        ("status", f"{task.status} since {to_rfc3339(task.moved_at)}"),
-        ("assignee", task.assignee),
-        ("reserved", f"for {task.reserved_for}" if task.reserved_for else ""),
-        ("priority", task.priority),
-        ("review", "required" if task.review_required else "not required"),
-        ("aof id", task.aof_id if task.aof_id != task.id else ""),
-        ("also called", ", ".join(task.aliases)),
-        ("origin", task.origin),
-        ("waits", _format_wait(shown)),
-        ("waits for", ", ".join(task.open_blockers)),
-        ("waited for", ", ".join(one for one in task.blocked_by if one not in task.open_blockers)),
-        ("blocks", ", ".join(task.blocks)),
-        ("part of", task.parent),
-        ("parts", ", ".join(task.children)),
-        ("found doing", task.discovered_from),
-        ("led to", ", ".join(task.discovered)),
-        ("attempts", _format_attempts(task)),
-        ("not before", to_rfc3339(task.not_before) if task.not_before else ""),
-        ("deadline", _format_deadline(shown)),
-        ("lease", _format_lease(shown.lease, shown.now)),
-        ("report", _format_report(task.reported)),
-        ("checks", _format_checks(task)),
-        ("delegation", _format_delegation(task.delegation)),
-        ("handoff", _format_handoff(task.handoff)),
-        ("owners", " → ".join(task.chain)),
-        ("checkpoint", _format_checkpoint(task.checkpoint)),
-        ("created", to_rfc3339(task.created_at)),
-        ("updated", to_rfc3339(task.updated_at)),
-    )
+def _printed_values(shown: TaskDisplay, related: TaskRelations | None) -> dict[str, Any]:
+    """The JSON object of a task, with what is printed beside it."""
+    task, lease, wait = shown.task, shown.lease, explain_wait(shown.task, shown.now)
+    return {
+        **task_to_dict(shown),
+        **({} if related is None else to_builtins(related)),
+        "otherId": task.aof_id if task.aof_id != task.id else "",
+        "mailName": task.mail_name,
+        "wait": wait.reason if wait and wait.kind in ("backoff", "handoff") else "",
+        "waitedFor": [one for one in task.blocked_by if one not in task.open_blockers],
+        "quietSince": to_rfc3339(lease.progress_at) if lease and lease.is_quiet else "",
+        "handover": to_builtins(task.handoff) | {"is_taken": task.handoff.is_taken}
+        if task.handoff
+        else None,
+        "proof": _describe_proof(task),
+    }
 
 
-def _related_facts(task: Task, related: TaskRelations | None) -> Iterator[tuple[str, str]]:
-    """A line for each question, answer and reason of a review, and for what else there is."""
-    for one in task.questions:
-        asker = f" of {one.asked_by}" if one.asked_by else ""
-        yield "question", truncate(f"{one.id}{asker}, open since {_since(one)}: {one.text}")
-    for one in task.answers:
-        yield "answer", truncate(f"{one.id} by {one.answered_by}: {one.answer}")
-    for one in task.feedback:
-        yield "sent back", truncate(f"at {to_rfc3339(one.at)}: {one.text}")
-    if related is None:
-        return
-    if related.intent:
-        yield "intent", f"{related.intent}, {related.intent_state}: dragoman why {related.intent}"
-    if related.letters:
-        thread = f"dragoman mail thread {task.mail_name}"
-        yield "letters", f"{related.letters}: {thread}"
-    if related.turns:
-        yield "turns", f"{related.turns}: dragoman story {task.id}"
-
-
-def _since(question: Question) -> str:
-    return to_rfc3339(question.asked_at)
-
-
-def _format_attempts(task: Task) -> str:
-    if not task.attempts:
-        return ""
-    return (
-        f"{task.attempts} (fence {task.fence}); {task.failures} of at most {task.max_attempts} "
-        "failures in a row"
-    )
-
-
-def _format_wait(shown: TaskDisplay) -> str:
-    """Reason why not anybody can claim it; what it waits for has a line of its own."""
-    wait = explain_wait(shown.task, shown.now)
-    return wait.reason if wait and wait.kind in ("backoff", "handoff") else ""
-
-
-def _format_deadline(shown: TaskDisplay) -> str:
-    if not shown.task.deadline:
-        return ""
-    late = ", overdue" if shown.task.is_overdue(shown.now) else ""
-    return f"{to_rfc3339(shown.task.deadline)}{late}"
-
-
-def _format_lease(lease: Lease | None, now: int) -> str:
-    if lease is None:
-        return ""
-    session = f", session {lease.session}" if lease.session else ""
-    until = to_rfc3339(lease.expires_at)
-    state = f"live until {until}" if lease.is_valid(now) else f"ended at {until}, awaits `tick`"
-    beats = pluralize(lease.heartbeats, "beat")
-    quiet = f", no progress since {to_rfc3339(lease.progress_at)}" if lease.is_quiet else ""
-    return f"{lease.holder}, fence {lease.fence}{session}, {beats}, {state}{quiet}"
-
-
-def _format_handoff(handoff: ActiveHandoff | None) -> str:
-    if handoff is None:
-        return ""
-    relation = "taken over by" if handoff.is_taken else f"from {handoff.owner} to"
-    return f"{relation} {handoff.recipient}, handoff {handoff.id}"
-
-
-def _format_delegation(delegation: Delegation | None) -> str:
-    if delegation is None:
-        return ""
-    late = ", overdue" if delegation.escalated else ""
-    return (
-        f"{delegation.from_agent} to {delegation.to_agent}, {delegation.state}, "
-        f"due by {to_rfc3339(delegation.due_by)}{late}"
-    )
-
-
-def _format_checkpoint(checkpoint: Checkpoint | None) -> str:
-    if checkpoint is None:
-        return ""
-    details = filter(
-        None,
-        (
-            checkpoint.by and f"by {checkpoint.by}",
-            checkpoint.commit and f"commit {checkpoint.commit}",
-        ),
-    )
-    return ", ".join((f"{checkpoint.reason} at {to_rfc3339(checkpoint.at)}", *details))
-
-
-def _format_checks(task: Task) -> str:
-    """Line on the evidence of the work: proven, failed, or only claimed."""
+def _describe_proof(task: Task) -> str:
+    """Describe the evidence of the work: proven, failed, or only claimed."""
     evidence = task.evidence
     if task.awaits_checks:
         return f"the hub runs them: {'; '.join(task.required_checks)}"
@@ -290,17 +229,6 @@ def _format_checks(task: Task) -> str:
         return f"proven by {'; '.join(one.command for one in evidence.results)}"
     how = failed.problem or f"exit code {failed.exit_code}"
     return f"failed: {failed.command}, {how}"
-
-
-def _format_report(report: Report | None) -> str:
-    if report is None:
-        return ""
-    blockers = f"; blocked by {', '.join(report.blockers)}" if report.blockers else ""
-    at = to_rfc3339(report.at)
-    instead = f" by the {report.by}, not" if report.by else ""
-    return (
-        f"{report.outcome}{instead} by {report.agent} (attempt {report.attempt}) at {at}{blockers}"
-    )
 
 
 # --- list, show, log --------------------------------------------------------------------------
@@ -390,9 +318,21 @@ def search(
 
 def _page_result(page: TaskPage) -> CommandResult:
     tasks = [task_to_summary(shown) for shown in page.tasks]
-    return CommandResult(
-        {"tasks": tasks, "next": page.next}, lambda screen: _print_tasks(page, screen)
-    )
+
+    def show(screen: Screen) -> None:
+        # A column that says nothing is left out.
+        is_said = any(task["waitReason"] for task in tasks)
+        columns = {
+            head: _TASK_COLUMNS[head] for head in _TASK_COLUMNS if is_said or head != "WAITS"
+        }
+        if tasks:
+            print_rows(screen, columns, tasks, TASK_STATUS_STYLES)
+        else:
+            screen.line("no tasks")
+        if page.next is not None:
+            screen.line(f"There are more: add --before {page.next}")
+
+    return CommandResult({"tasks": tasks, "next": page.next}, show)
 
 
 def show(context: CommandContext, task: TaskArgument, as_of: AsOfOption = None) -> CommandResult:
@@ -463,19 +403,6 @@ def _read_history(context: CommandContext, task: str, after: int, limit: int) ->
                 raise Refused(stream)
         entries = store.history(stream, after, limit + 1)
     return history_result({"id": stream.partition(":")[2]}, entries, limit)
-
-
-def _print_tasks(page: TaskPage, screen: Screen) -> None:
-    if page.tasks:
-        rows = [_task_row(shown) for shown in page.tasks]
-        # A column that says nothing is left out.
-        is_said = any(row[_WAITS] for row in rows)
-        kept = [at for at in range(len(_TASK_COLUMNS)) if is_said or at != _WAITS]
-        screen.table([_TASK_COLUMNS[at] for at in kept], [[row[at] for at in kept] for row in rows])
-    else:
-        screen.line("no tasks")
-    if page.next is not None:
-        screen.line(f"There are more: add --before {page.next}")
 
 
 COMMANDS = (
