@@ -4064,6 +4064,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "what needs a person.",
     ),
     Requirement(
+        "SEE-NUMBERS",
+        "STATUS",
+        "The numbers of the last days come from the ledger, whose entries are read once: what was "
+        "begun, finished and failed, waits for a person and for a review, tokens and cost as "
+        "agents report them; of a very long ledger they say from when on they count.",
+    ),
+    Requirement(
         "SEE-WAIT",
         "STATUS",
         "A ready task that not everybody can claim now says why, and who has to act.",

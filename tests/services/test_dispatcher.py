@@ -25,6 +25,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Assignment, OnMessage, RunExit
 from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.queries.entries import all_entries, decode_event, stream_entries
+from dragoman.engine.queries.numbers import parse_amount
 from dragoman.ledger.entry import read_line
 from dragoman.services.dispatch.agent_run import RunPolicy
 from dragoman.services.dispatch.agent_slots import AgentSpec
@@ -35,7 +36,6 @@ from dragoman.services.dispatch.budget_enforcer import (
     add_usage,
     exhaustion_message,
     next_day_start,
-    parse_cost,
     usage_today,
 )
 from dragoman.services.dispatch.cooldown import Cooldowns, ReleaseEvent
@@ -592,17 +592,19 @@ def test_budgets_reset_daily_and_count_only_plain_numbers() -> None:
     assert exhaustion_message("ada", Budget(), used) == ""
     assert exhaustion_message("ada", Budget(minutes=2), used) == ""
     assert "1.5 of 1 (minutes_per_day)" in exhaustion_message("ada", Budget(minutes=1), used)
-    assert parse_cost({"cost": 2}, None) == 2
-    assert parse_cost({}, {"cost": 1.5}) == 1.5
-    assert parse_cost({}, {"payload": {"cost": 0.1}}) == 0.1
+    assert parse_amount("cost", {"cost": 2}, None) == 2
+    assert parse_amount("cost", {}, {"cost": 1.5}) == 1.5
+    assert parse_amount("cost", {}, {"payload": {"cost": 0.1}}) == 0.1
     for nonsense in ("2", True, -1, None, float("nan")):
-        assert parse_cost({"cost": nonsense}, {"payload": []}) == 0
+        assert parse_amount("cost", {"cost": nonsense}, {"payload": []}) == 0
 
 
 @proves("REPORT-COST")
 @pytest.mark.parametrize("cost", [1e12, 1e20, 1e308, float("inf"), 10**400])
 def test_huge_cost_is_capped_and_uses_up_the_budget(cost: float) -> None:
-    used = add_usage(Usage("2026-02-09"), ms=0, output=0, cost=parse_cost({"cost": cost}, None))
+    used = add_usage(
+        Usage("2026-02-09"), ms=0, output=0, cost=parse_amount("cost", {"cost": cost}, None)
+    )
     assert used.cost == 1e12
     assert "used 1000000000000 of 1000000000000 (cost_per_day)" in exhaustion_message(
         "ada", Budget(cost=1e12), used

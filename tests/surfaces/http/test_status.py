@@ -59,3 +59,18 @@ def test_gate_in_a_closed_teamspace_is_hidden_from_others() -> None:
         }
 
     assert kinds == {"owner": ["gate"], "carol": ["gate"], "bob": []}
+
+
+@proves("SEE-NUMBERS")
+def test_numbers_are_those_of_the_days_that_are_asked_for(server: HubServer) -> None:
+    task = server.submit(CreateTask("One", ready=True))
+    server.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+
+    shown = server.get("/v1/numbers?days=1", by="olga")
+
+    assert (shown["at"], shown["since"]) == ("2026-02-09T20:55:00.000Z", "2026-02-08T20:55:00.000Z")
+    assert [(one["at"], one["attempts"]) for one in shown["hours"]] == [
+        ("2026-02-09T20:00:00.000Z", 1)
+    ]
+    assert [(one["name"], one["attempts"]) for one in shown["agents"]] == [("ada", 1)]
+    assert shown["total"]["givenUp"] == 0

@@ -36,6 +36,21 @@ export interface AgentActivity {
   idle: string | null;
 }
 
+export interface AgentCountsResource {
+  attempts: number;
+  finished: number;
+  failures: number;
+  givenUp: number;
+  questions: number;
+  answers: number;
+  answerMs: number;
+  reviews: number;
+  reviewMs: number;
+  tokens: number;
+  cost: number;
+  name: string;
+}
+
 export interface AgentPage {
   agents: readonly (Agent)[];
   next: string | null;
@@ -156,6 +171,20 @@ export interface Complete {
   notes?: string;
   blockers?: readonly (string)[];
   details?: Readonly<Record<string, unknown>>;
+}
+
+export interface CountsResource {
+  attempts: number;
+  finished: number;
+  failures: number;
+  givenUp: number;
+  questions: number;
+  answers: number;
+  answerMs: number;
+  reviews: number;
+  reviewMs: number;
+  tokens: number;
+  cost: number;
 }
 
 export interface CreateTaskBody {
@@ -347,6 +376,21 @@ export interface HistoryPage {
   next: number | null;
 }
 
+export interface HourResource {
+  attempts: number;
+  finished: number;
+  failures: number;
+  givenUp: number;
+  questions: number;
+  answers: number;
+  answerMs: number;
+  reviews: number;
+  reviewMs: number;
+  tokens: number;
+  cost: number;
+  at: string;
+}
+
 export interface LeaseResource {
   agent: string;
   session: string | null;
@@ -434,6 +478,14 @@ export interface NoteResource {
   at: string;
   text: string;
   data: Readonly<Record<string, unknown>>;
+}
+
+export interface NumbersResource {
+  at: string;
+  since: string;
+  total: CountsResource;
+  hours: readonly (HourResource)[];
+  agents: readonly (AgentCountsResource)[];
 }
 
 export interface PastAttemptResource {

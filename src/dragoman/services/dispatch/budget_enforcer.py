@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.actor import HUB_ACTOR
@@ -31,17 +31,14 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.agents import find_agent, names_in_role
 from dragoman.engine.queries.entries import decode_event, stream_entries
+from dragoman.engine.queries.numbers import reported_amount
 from dragoman.ledger.entry import Entry, read_line
-from dragoman.text.strict_json import get_field
 
 # --- budgets and usage, pure ------------------------------------------------------------------
 
 _MINUTE_MS = 60_000
 
 _DAY_MS = 86_400_000
-
-_MAX_COST = 1e12
-"""Larger costs count as this one: no budget is larger."""
 
 _LARGE = 100_000
 
@@ -136,25 +133,7 @@ def _reported_cost(entry: Entry, attempt: int) -> float:
     report = decode_event(entry)
     if not isinstance(report, TaskReported) or report.attempt != attempt:
         return 0.0
-    original = read_line(entry.line).original_text
-    return parse_cost(report.details, None if original is UNSET else msgspec.json.decode(original))
-
-
-def parse_cost(report: object, original: object) -> float:
-    """Parse the cost from a report; 0 if it has none.
-
-    A dialect without a field for it has one that the sender added to the original text, beside the
-    other fields or in the payload.
-    """
-    candidates = (report, original, get_field(original, "payload"))
-    costs = (_number(get_field(candidate, "cost")) for candidate in candidates)
-    return next(filter(None, costs), 0.0)
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return 0.0
-    return float(min(value, _MAX_COST)) if value > 0 else 0.0
+    return reported_amount("cost", report, read_line(entry.line))
 
 
 # --- enforcer ---------------------------------------------------------------------------------

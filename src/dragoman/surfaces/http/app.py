@@ -25,6 +25,7 @@ from dragoman.surfaces.http.routes import (
     ledger_verification,
     merges,
     messages,
+    numbers,
     questions,
     session,
     status,
@@ -37,6 +38,7 @@ from dragoman.surfaces.http.routes import (
 
 _ROUTES = (
     *status.ENDPOINTS,
+    *numbers.ENDPOINTS,
     *tasks.ENDPOINTS,
     *questions.ENDPOINTS,
     *traces.ENDPOINTS,

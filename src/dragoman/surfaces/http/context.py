@@ -19,6 +19,7 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.auth import Principal
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Store
+from dragoman.engine.queries.numbers import NumbersIndex
 from dragoman.engine.queries.visibility import EntrySource, Reader, find_reader
 from dragoman.engine.request import Committed
 from dragoman.engine.signed_requests import SignedMessageVerifier
@@ -51,6 +52,7 @@ class AppContext:
         self.deps = deps
         self.hub = deps.hub
         self.store: Store = deps.hub.store
+        self.numbers = NumbersIndex(self.store)
         self.entries = EntrySource(self.store, deps.settings.teamspaces)
         self.feed = Feed(
             self.entries,
