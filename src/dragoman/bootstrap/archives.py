@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 import dragoman
-from dragoman.bootstrap.stores import absolute_url, open_store
+from dragoman.bootstrap.stores import open_store
 from dragoman.config import environment, parse_settings
-from dragoman.config.store_url import is_postgres
+from dragoman.config.store_url import absolute_url, sqlite_path
 from dragoman.core.errors import SettingsError
 from dragoman.engine.ports import Clock, DurableStore, Store
 from dragoman.files.errors import TargetTaken
-from dragoman.surfaces.cli.data_directory import mask_password, set_url, sqlite_path
+from dragoman.surfaces.cli.data_directory import mask_password, set_url
 from dragoman.surfaces.cli.render import ProgressBars
 from dragoman.system.clock import SystemClock
 from dragoman.system.hub_lock import HubRunning, find_lock_holder
@@ -72,10 +72,11 @@ def restore_archive(
 
 
 def _restore_target(url: str, data: Path) -> "RestoreTarget":
-    if is_postgres(url):
+    path = sqlite_path(url, data)
+    if path is None:
         return _SchemaTarget(url)
     # Resolved: by way of `..` or a link a path may lead out of the directory, or into it.
-    file = (sqlite_path(url, data) or data / "dragoman.db").resolve()
+    file = path.resolve()
     if not file.is_relative_to(data):
         raise SettingsError(
             f"the store would be {file}, outside of the data directory: name one in it, or a "

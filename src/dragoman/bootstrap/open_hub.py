@@ -13,8 +13,9 @@ from dragoman.bootstrap.data_directory import EngineParts, open_keyed_store, ope
 from dragoman.bootstrap.preflight import check_settings
 from dragoman.bootstrap.runners import open_dispatcher
 from dragoman.bootstrap.settings_reloader import SettingsReloader
-from dragoman.bootstrap.stores import absolute_url, make_directory, open_or_create
+from dragoman.bootstrap.stores import make_directory, open_or_create
 from dragoman.config import RunningAgents, Settings, environment, load_settings, setting_variables
+from dragoman.config.store_url import absolute_url
 from dragoman.engine.ports import Store
 from dragoman.engine.service_health import HealthProblem
 from dragoman.files.task_branches import TaskBranches

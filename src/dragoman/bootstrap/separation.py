@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from dragoman.config import AgentSettings, Settings, environment
-from dragoman.config.store_url import SQLITE, is_postgres
+from dragoman.config.store_url import sqlite_path
 from dragoman.core.errors import SettingsError
 from dragoman.files.layout import INBOX, RUNS, TASKS, run_folder_path, task_folder_path
 from dragoman.system.agent_user import (
@@ -238,7 +238,7 @@ def list_secret_files(settings: Settings, data: Path, config: Path | None) -> Se
         files.append(Path(settings.http.tls_key))
     if settings.notify.webhook_secret_file:
         files.append(data / settings.notify.webhook_secret_file)
-    if settings.store.url and not is_postgres(settings.store.url):
-        database = data / settings.store.url.removeprefix(SQLITE)
+    database = sqlite_path(settings.store.url, data) if settings.store.url else None
+    if database is not None:
         files += [database.with_name(f"{database.name}{end}") for end in ("", "-wal", "-shm")]
     return [file.absolute() for file in files]

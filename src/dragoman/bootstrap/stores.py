@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from dragoman.config import Settings, environment, load_settings
 from dragoman.config.store_url import (
-    SQLITE,
+    absolute_url,
     check_store_url,
-    is_postgres,
+    default_url,
     location_hint,
-    resolve_url,
+    sqlite_path,
 )
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Clock, DurableStore, Store
@@ -33,7 +33,8 @@ def open_store(
     url: str, data: Path, *, create: bool = True, new_ledger_id: Callable[[], str] = new_id
 ) -> DurableStore:
     """Open the store of a URL; without one, `dragoman.db` in the data directory."""
-    if is_postgres(url):
+    path = sqlite_path(url, data)
+    if path is None:
         from dragoman.store.postgres import PostgresStore
 
         if create and not _is_signed(data):
@@ -42,7 +43,6 @@ def open_store(
     check_store_url(url)
     from dragoman.store.sqlite import SqliteStore
 
-    path = _database_path(url, data)
     if not create and _has_no_database(path):
         check_not_lost(url, data)
         raise StoreUnavailable(
@@ -63,12 +63,11 @@ def check_not_lost(url: str, data: Path) -> None:
 
     On a server this shows only when it is opened.
     """
-    if is_postgres(url) or not _has_no_database(_database_path(url, data)) or not _is_signed(data):
+    path = sqlite_path(url, data)
+    if path is None or not _has_no_database(path) or not _is_signed(data):
         return
-    state = "is empty" if _database_path(url, data).exists() else "is gone"
-    raise _lost_store_error(
-        f"the database at {_database_path(url, data)}{location_hint(url, data)} {state}", data
-    )
+    state = "is empty" if path.exists() else "is gone"
+    raise _lost_store_error(f"the database at {path}{location_hint(url, data)} {state}", data)
 
 
 def _raise_no_ledger(url: str, data: Path) -> NoReturn:
@@ -98,18 +97,10 @@ def _has_no_database(path: Path) -> bool:
     return not path.exists() or path.stat().st_size == 0
 
 
-def default_url(data: Path) -> str:
-    """URL of the data directory's own store."""
-    return f"{SQLITE}{data / 'dragoman.db'}"
-
-
-def _database_path(url: str, data: Path) -> Path:
-    return Path((url or default_url(data)).removeprefix(SQLITE)).absolute()
-
-
 def needs_migration(url: str, data: Path) -> bool:
     """Check whether an existing store has an older schema version, and would be migrated."""
-    if is_postgres(url):
+    path = sqlite_path(url, data)
+    if path is None:
         from dragoman.store.postgres.migrate import MIGRATIONS as NEWEST
         from dragoman.store.postgres.migrate import schema_version_at
 
@@ -117,13 +108,7 @@ def needs_migration(url: str, data: Path) -> bool:
     from dragoman.store.sqlite.migrate import MIGRATIONS
     from dragoman.store.sqlite.reads import schema_version
 
-    path = _database_path(url, data)
     return path.exists() and 0 < schema_version(path) < len(MIGRATIONS)
-
-
-def absolute_url(url: str) -> str:
-    """URL with an absolute path, for processes that run elsewhere."""
-    return resolve_url(Path(), url)
 
 
 def make_directory(data: Path) -> None:

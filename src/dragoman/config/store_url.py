@@ -20,6 +20,23 @@ def resolve_url(folder: Path, url: str) -> str:
     return f"{SQLITE}{(folder / path).absolute()}" if path and path != url else url
 
 
+def absolute_url(url: str) -> str:
+    """URL with an absolute path, for processes that run elsewhere."""
+    return resolve_url(Path(), url)
+
+
+def sqlite_path(url: str, data: Path) -> Path | None:
+    """Database file of a store; None for PostgreSQL. Without a URL it is in the data directory."""
+    if is_postgres(url):
+        return None
+    return Path((url or default_url(data)).removeprefix(SQLITE)).absolute()
+
+
+def default_url(data: Path) -> str:
+    """URL of the store of a data directory for which none was named."""
+    return absolute_url(f"{SQLITE}{data / 'dragoman.db'}")
+
+
 def location_hint(url: str, data: Path) -> str:
     """Hint where the location of a store comes from, for error messages; empty: it is the
     default."""
@@ -51,7 +68,7 @@ def check_store_url(url: str) -> None:
         raise SettingsError(
             f"{url.partition('?')[2]}: a file takes no options; use sqlite:///path/to/file.db"
         )
-    resolved = resolve_url(Path(), url)
+    resolved = absolute_url(url)
     try:
         resolved.encode()
     except UnicodeEncodeError:

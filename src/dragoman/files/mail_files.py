@@ -4,26 +4,23 @@ Letter files are never parsed, so markup in them is escaped for good.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import Any, Final
-
-from msgspec import Struct
 
 from dragoman.core.ids import mail_stream
 from dragoman.core.mail import Mail
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store, StreamRow
 from dragoman.engine.queries.entries import stream_state
-from dragoman.files.atomic_write import stage
+from dragoman.files.atomic_write import stage_if_changed
 from dragoman.files.errors import ErrorIsolator
 from dragoman.files.layout import (
     MAIL,
     has_mtime_stamp,
     letter_path,
     letter_position,
-    mtime_stamp,
     staged_path,
     thread_folder_path,
 )
@@ -80,17 +77,19 @@ def _escape_body(mail: Mail) -> str:
 _BATCH: Final = 64
 
 
-class _StagedLetter(Struct, frozen=True):
-    """A letter whose next content is staged."""
-
-    stream: str
-    path: str
-
-
 def mail_of_row(store: Store, row: StreamRow) -> Mail | None:
     """Letter in a row; None when the row holds something else."""
     state = stream_state(store, row)
     return state if isinstance(state, Mail) else None
+
+
+def render_letter(store: Store, row: StreamRow) -> tuple[Mail, str, bytes] | None:
+    """Letter in a row, with the path and content of its file; None when the row holds none."""
+    mail, first = mail_of_row(store, row), store.history(row.name, 0, 1)
+    if mail is None or not first:
+        return None
+    position = first[0].position
+    return mail, letter_path(mail.thread, position, mail.kind), format_letter(mail, position)
 
 
 def find_foreign_letters(store: Store, disk: SafeDisk) -> Iterator[str]:
@@ -124,9 +123,10 @@ class MailProjector:
         letters = iter(dict.fromkeys(s for s in streams if s.startswith(mail_stream(""))))
         while batch := list(islice(letters, _BATCH)):
             # Contents are staged beside the files until all of them are durable, then published.
-            prepared = [self._isolated_prepare(stream) for stream in batch]
-            for letter in filter(None, prepared):
-                self._publish(letter)
+            staged = {stream: self._isolated(self._stage, stream, stream) for stream in batch}
+            for stream, path in staged.items():
+                if path:
+                    self._isolated(self._publish, path, stream)
 
     def remove_foreign_letters(self) -> None:
         """Remove unedited files that were written for another ledger."""
@@ -136,40 +136,21 @@ class MailProjector:
                 self._disk.remove(path)
                 self._disk.remove_folder(path.rpartition("/")[0])
 
-    def _isolated_prepare(self, stream: str) -> _StagedLetter | None:
-        return self._isolator.run(partial(self._prepare, stream), stream, "a letter")
+    def _isolated(self, work: Callable[[str], str], subject: str, stream: str) -> str | None:
+        return self._isolator.run(partial(work, subject), stream, "a letter")
 
-    def _prepare(self, stream: str) -> _StagedLetter | None:
-        """Stage the content of a letter, if its file differs."""
-        row, first = self._store.stream(stream), self._store.history(stream, 0, 1)
-        mail = None if row is None else mail_of_row(self._store, row)
-        if mail is None or not first:
-            return None
-        position = first[0].position
-        path = letter_path(mail.thread, position, mail.kind)
-        data = format_letter(mail, position)
-        if self._disk.read(path, len(data)) == data:
-            self._disk.sync_later(path)
-            return None
-        stage(self._disk, path, data, mtime_stamp(path, len(data), mail.posted_at))
-        return _StagedLetter(stream, path)
+    def _stage(self, stream: str) -> str:
+        """Stage the content of a letter, if its file differs; the path of that, or nothing."""
+        row = self._store.stream(stream)
+        shown = None if row is None else render_letter(self._store, row)
+        if shown is None:
+            return ""
+        mail, path, data = shown
+        return path if stage_if_changed(self._disk, path, data, mail.posted_at) else ""
 
-    def _publish(self, letter: _StagedLetter) -> None:
-        work = partial(self._disk.replace, staged_path(letter.path), letter.path)
-        self._isolator.run(work, letter.stream, "a letter")
-
-
-# --- comparison -------------------------------------------------------------------------------
-
-
-def expected_letter(store: Store, row: StreamRow, until: int) -> tuple[str, bytes] | None:
-    """Path and content of a letter's file; None when the row is no letter, or changed later."""
-    mail = mail_of_row(store, row)
-    if mail is None or has_changed_since(store, row, until):
-        return None
-    (first,) = store.history(row.name, 0, 1)
-    path = letter_path(mail.thread, first.position, mail.kind)
-    return path, format_letter(mail, first.position)
+    def _publish(self, path: str) -> str:
+        self._disk.replace(staged_path(path), path)
+        return path
 
 
 def has_changed_since(store: Store, row: StreamRow, position: int) -> bool:

@@ -49,9 +49,9 @@ from dragoman.files.layout import (
 from dragoman.files.line_log import LineLog, LogFiles, RenderedLines, number_decoder
 from dragoman.files.mail_files import (
     MailProjector,
-    expected_letter,
     find_foreign_letters,
     has_changed_since,
+    render_letter,
 )
 from dragoman.files.task_file import format_task_file, is_unedited
 from dragoman.files.task_projector import MAX_FILE_BYTES, TaskProjector
@@ -182,9 +182,9 @@ def _find_surplus(disk: SafeDisk, expected_paths: dict[str, str]) -> Iterator[Di
 def _compare_letter(
     sources: ComparisonSources, row: StreamRow, position: int
 ) -> Iterator[Difference]:
-    expected = expected_letter(sources.store, row, position)
-    if expected is not None:
-        yield from _compare_file(sources.disk, *expected)
+    shown = render_letter(sources.store, row)
+    if shown is not None and not has_changed_since(sources.store, row, position):
+        yield from _compare_file(sources.disk, *shown[1:])
 
 
 def _compare_log(sources: ComparisonSources, log: LineLog, position: int) -> Iterator[Difference]:

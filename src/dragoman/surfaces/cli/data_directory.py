@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from dragoman.config import load_settings, parse_settings
-from dragoman.config.store_url import SQLITE, resolve_url
+from dragoman.config.store_url import absolute_url, default_url, sqlite_path
 from dragoman.core.actor import Actor
 from dragoman.core.errors import DragomanError, Refused, SettingsError
 from dragoman.core.ids import check_agent
@@ -21,8 +21,6 @@ from dragoman.system.safe_fs import write_atomically
 
 if TYPE_CHECKING:
     # Engine and cryptography are loaded when a directory is opened: help needs neither.
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
     from dragoman.config import Settings
     from dragoman.core.errors import Refusal
     from dragoman.engine.auth import Principal
@@ -34,42 +32,16 @@ if TYPE_CHECKING:
     from dragoman.engine.subscribe import CommitHints
     from dragoman.files.archive import Manifest
     from dragoman.files.projector import Projector
-    from dragoman.ledger.checkpoint import Checkpoint
     from dragoman.services.file_service import FileService
     from dragoman.services.notifier import DeliveryStatus
     from dragoman.services.scheduler import Service, ServiceGroup
     from dragoman.surfaces.cli.hub_lifecycle import HubProcess
+    from dragoman.system.checkpoint_file import CheckpointFile
     from dragoman.system.hub_lock import HubAddress
     from dragoman.text.redact import Redactor
 
 
 # --- what is read or verified -----------------------------------------------------------------
-
-
-class Checkpoints(Protocol):
-    """Signed checkpoints, to be compared with the ledger."""
-
-    def last(self) -> "Checkpoint | None":
-        """Newest valid checkpoint."""
-        ...
-
-    def invalid_lines_at_end(self) -> int:
-        """Number of invalid lines after the newest valid one."""
-        ...
-
-    def lines(self) -> list[bytes]:
-        """All checkpoint lines as they were signed, unchecked."""
-        ...
-
-    def find_removal(self, issued: Mapping[str, str]) -> str:
-        """Find out whether checkpoints that the store has issued are missing: a sentence, empty if
-        not."""
-        ...
-
-    @property
-    def public(self) -> "Ed25519PublicKey":
-        """Public key that checks them."""
-        ...
 
 
 class StoreSource(Protocol):
@@ -102,7 +74,7 @@ class Evidence(Struct, frozen=True):
     """A ledger and what proves it."""
 
     store: "Store"
-    checkpoints: Checkpoints
+    checkpoints: "CheckpointFile"
 
 
 # --- the open directory -----------------------------------------------------------------------
@@ -138,7 +110,7 @@ class DataDirectory(Struct, frozen=True, dict=True):
     """Notified after every commit; waiters listen to it."""
     build_parts: Callable[[], DirectoryParts]
     """Builds the other parts, on first use."""
-    checkpoints: Checkpoints
+    checkpoints: "CheckpointFile"
     accept_checkpoints: Callable[[int], int]
     """Signs from the checkpoints as they are at a time, whatever was issued before."""
     projector: "Projector"
@@ -254,7 +226,6 @@ def make_actor(agent: str, owner: str, *, clock_overridden: bool) -> Actor:
 # --- store URL in dragoman.toml ---------------------------------------------------------------
 
 _SETTINGS_FILE = "dragoman.toml"
-_DATABASE_FILE = "dragoman.db"
 _PASSWORD = re.compile(r"(//[^:/@?]*:)[^@/]*(?=@)|(\bpassword=)[^&]*", re.ASCII)
 _STORE_SECTION = re.compile(
     r"^\[store\][ \t]*(?:#.*)?(?P<body>(?:\n(?![ \t]*\[).*)*)", re.ASCII | re.MULTILINE
@@ -265,23 +236,6 @@ _OWNER_ONLY = 0o600
 
 def mask_password(url: str) -> str:
     return _PASSWORD.sub(lambda found: f"{found[1] or found[2]}***", url)
-
-
-def default_url(data: Path) -> str:
-    """Store URL of a directory for which none was named."""
-    return make_absolute(f"{SQLITE}{data / _DATABASE_FILE}")
-
-
-def make_absolute(url: str) -> str:
-    """Make the URL independent of the working directory."""
-    return resolve_url(Path(), url)
-
-
-def sqlite_path(url: str, data: Path) -> Path | None:
-    """Database file of a SQLite URL; None for any other store."""
-    if not url:
-        return data / _DATABASE_FILE
-    return Path(url.removeprefix(SQLITE)) if url.startswith(SQLITE) else None
 
 
 def check_same_store(data: Path, url: str) -> None:
@@ -298,7 +252,7 @@ def check_same_store(data: Path, url: str) -> None:
 def save_if_unset(data: Path, url: str) -> None:
     """Save the store URL of a new directory, if one was named and none is saved."""
     if url and not _saved_url(data):
-        save_url(data, make_absolute(url))
+        save_url(data, absolute_url(url))
 
 
 def is_saved(data: Path, url: str) -> bool:
@@ -317,8 +271,8 @@ def save_url(data: Path, url: str) -> None:
 
 def _saved_url(data: Path) -> str:
     """Store of a directory: by its settings, or by a database file of its own."""
-    configured = load_settings(data, {}).store.url
-    return configured or (default_url(data) if (data / _DATABASE_FILE).exists() else "")
+    configured, own = load_settings(data, {}).store.url, sqlite_path("", data)
+    return configured or (default_url(data) if own and own.exists() else "")
 
 
 def set_url(text: str, url: str, path: Path) -> str:

@@ -21,13 +21,13 @@ from dragoman.config import (
     environment,
     load_settings,
 )
-from dragoman.config.store_url import location_hint
+from dragoman.config.store_url import location_hint, sqlite_path
 from dragoman.core.errors import DragomanError, SettingsError, StoreCorrupt, StoreUnavailable
 from dragoman.core.timestamps import format_rough_duration, to_rfc3339
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.command import CliCommand
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
-from dragoman.surfaces.cli.data_directory import DataDirectory, sqlite_path
+from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.surfaces.cli.render import Screen, pluralize
 from dragoman.system.safe_fs import file_remedy
 from dragoman.text.error_messages import describe_exception

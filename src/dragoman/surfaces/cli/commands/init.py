@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
+from dragoman.config.store_url import absolute_url, default_url
 from dragoman.surfaces.cli.command import CliCommand, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
 from dragoman.surfaces.cli.data_directory import (
     DataDirectory,
     check_same_store,
-    default_url,
     is_saved,
-    make_absolute,
     mask_password,
     save_url,
 )
@@ -43,7 +42,7 @@ def init(
       dragoman init --data /srv/hub --store postgresql://hub@localhost/hub
     """
     is_new = not context.data.exists()
-    store_url = make_absolute(context.shared.store)
+    store_url = absolute_url(context.shared.store)
     if store_url:
         check_same_store(context.data, store_url)
     is_remembered = bool(store_url) and not is_saved(context.data, store_url)

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import dragoman
 from dragoman.config import describe_separation
+from dragoman.config.store_url import default_url
 from dragoman.core.errors import DragomanError
 from dragoman.core.timestamps import format_duration
 from dragoman.engine.schemas.settings import ReloadedSettings
 from dragoman.surfaces.cli.command import CliCommand, option
 from dragoman.surfaces.cli.commands.reload import describe_reload
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
-from dragoman.surfaces.cli.data_directory import DataDirectory, default_url, mask_password
+from dragoman.surfaces.cli.data_directory import DataDirectory, mask_password
 from dragoman.surfaces.cli.render import OutputClosed, OutputError, Screen, StyledText
 
 _SECOND_SIGNAL_HINT = "Ctrl-C again does not wait"
