@@ -23,7 +23,6 @@ def _call(module: str, function: str, *arguments: Any, **options: Any) -> Any:
 CLI_WIRING = CliWiring(
     open_directory=partial(_call, "data_directory", "open_directory"),
     open_readonly=partial(_call, "stores", "open_readonly"),
-    open_evidence=partial(_call, "data_directory", "open_evidence"),
     dialects=partial(_call, "dialects", "build_dialects"),
     open_demo_directory=partial(_call, "data_directory", "open_demo_directory"),
     build_hub=partial(_call, "open_hub", "build_hub"),

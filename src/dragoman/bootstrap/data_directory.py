@@ -13,7 +13,6 @@ from dragoman.bootstrap.known_secrets import open_redactor
 from dragoman.bootstrap.projection import FileProjection, open_notifier
 from dragoman.bootstrap.stores import (
     CHECKPOINTS_FILE,
-    Environment,
     check_not_lost,
     make_directory,
     missing_directory_error,
@@ -38,7 +37,6 @@ from dragoman.surfaces.cli.data_directory import (
     CLOCK_OVERRIDDEN,
     DataDirectory,
     DirectoryParts,
-    Evidence,
     save_if_unset,
 )
 from dragoman.surfaces.cli.render import ProgressBars
@@ -77,11 +75,14 @@ def open_directory(
             raise missing_directory_error(data)
         check_store_url(store)
         make_directory(data)
-    keyed_store = open_keyed(data, store, now, create=create, new_keys=new_keys)
-    environment = keyed_store.environment
-    engines = EngineParts(
-        keyed_store.store, environment.clock, keyed_store.key, environment.running_hub
-    )
+    environment = read_environment(data, store, now)
+
+    def open_existing() -> DurableStore:
+        check_not_lost(environment.url, data)
+        return environment.open_store(create=create)
+
+    key, opened = open_keyed_store(data, store, open_existing, create=create, new_keys=new_keys)
+    engines = EngineParts(opened, environment.clock, key, environment.running_hub)
     directory = open_on_store(data, environment.settings, engines, create=create)
     directory.hub.redaction.on_masked = directory.warnings.append
     return directory
@@ -302,28 +303,6 @@ def check_secret(store: DurableStore, data: Path, key: LedgerKey, *, replace: bo
 # --- store and keys ---------------------------------------------------------------------------
 
 
-class KeyedStore(Struct, frozen=True):
-    """The store, keys and environment of a data directory."""
-
-    environment: Environment
-    key: LedgerKey
-    store: DurableStore
-
-
-def open_keyed(
-    data: Path, store: str, now: int | None, *, create: bool = False, new_keys: bool = False
-) -> KeyedStore:
-    """Open the store of an existing data directory; its keys must fit."""
-    environment = read_environment(data, store, now)
-
-    def open_it() -> DurableStore:
-        check_not_lost(environment.url, data)
-        return environment.open_store(create=create)
-
-    key, opened = open_keyed_store(data, store, open_it, create=create, new_keys=new_keys)
-    return KeyedStore(environment, key, opened)
-
-
 def open_keyed_store(
     data: Path,
     named_url: str,
@@ -360,12 +339,3 @@ def _create_keys(data: Path) -> LedgerKey:
         with suppress(OSError), (data / GITIGNORE).open("xb") as file:
             file.write(IGNORE_ALL)
     return load_or_create_keys(data)
-
-
-def open_evidence(data: Path, store: str, now: int | None) -> Evidence:
-    """Open an existing data directory to verify its ledger."""
-    if not data.is_dir():
-        raise missing_directory_error(data)
-    keyed = open_keyed(data, store, now)
-    checkpoints = CheckpointFile(data / CHECKPOINTS_FILE, keyed.key)
-    return Evidence(keyed.store, checkpoints)

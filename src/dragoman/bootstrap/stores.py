@@ -166,21 +166,17 @@ def missing_directory_error(data: Path) -> StoreUnavailable:
 
 def read_environment(data: Path, store: str, now: int | None) -> Environment:
     """Find the settings and the running hub of a data directory."""
-    found = _read_environment(data, store, now)
-    check_store_url(found.url)
-    return found
-
-
-def _read_environment(data: Path, store: str, now: int | None) -> Environment:
     running = find_hub(data)
     clock = SystemClock() if now is None else FixedClock(now)
     if running is None:
         settings = load_settings(data, environment())
-        return Environment(data, settings, store or settings.store.url, None, clock)
-    if now is not None:
+    elif now is not None:
         raise clock_override_error(running)
-    store, settings = _settings_of_hub(data, store, running)
-    return Environment(data, settings, store or settings.store.url, running, clock)
+    else:
+        store, settings = _settings_of_hub(data, store, running)
+    url = store or settings.store.url
+    check_store_url(url)
+    return Environment(data, settings, url, running, clock)
 
 
 def _settings_of_hub(data: Path, store: str, running: HubAddress) -> tuple[str, Settings]:

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, TypeVar
@@ -32,7 +32,6 @@ from dragoman.surfaces.cli.caller import (
 from dragoman.surfaces.cli.data_directory import (
     CliWiring,
     DataDirectory,
-    Evidence,
     ReadOnlyDirectory,
     make_actor,
     via_label,
@@ -189,7 +188,9 @@ class CommandContext(Struct, frozen=True):
     @contextmanager
     def open_readonly(self) -> Generator[ReadOnlyDirectory]:
         """Open the store alone, which is quick; the directory must exist."""
-        directory = self._open_with(self.wiring.open_readonly)
+        self._check_not_meant_for_remote_hub()
+        self._check_found()
+        directory = self.wiring.open_readonly(self.data, self.shared.store, self.shared.now)
         try:
             yield directory
         finally:
@@ -217,19 +218,6 @@ class CommandContext(Struct, frozen=True):
                         return found
                 if not self.wait() or time.monotonic() >= end:
                     return None
-
-    @contextmanager
-    def open_evidence(self) -> Generator[Evidence]:
-        """Open the ledger and what proves it, without a hub; the directory must exist."""
-        evidence = self._open_with(self.wiring.open_evidence)
-        with closing(evidence.store):
-            yield evidence
-
-    def _open_with(self, open_function: Callable[[Path, str, int | None], T]) -> T:
-        """Open something without a hub around it."""
-        self._check_not_meant_for_remote_hub()
-        self._check_found()
-        return open_function(self.data, self.shared.store, self.shared.now)
 
     @contextmanager
     def open_for_reading(self) -> Generator[DataDirectory]:

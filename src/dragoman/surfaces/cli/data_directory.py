@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dragoman.text.redact import Redactor
 
 
-# --- what is read or verified -----------------------------------------------------------------
+# --- what is read -----------------------------------------------------------------------------
 
 
 class StoreSource(Protocol):
@@ -68,13 +68,6 @@ class ReadOnlyDirectory(Struct, frozen=True):
     teamspaces: "Mapping[str, Team]"
     """Teamspaces with members, whose handoffs are hidden from others."""
     close: Callable[[], None]
-
-
-class Evidence(Struct, frozen=True):
-    """A ledger and what proves it."""
-
-    store: "Store"
-    checkpoints: "CheckpointFile"
 
 
 # --- the open directory -----------------------------------------------------------------------
@@ -318,8 +311,6 @@ class CliWiring(Struct, frozen=True):
     open_directory: OpenDirectory
     open_readonly: "Callable[[Path, str, int | None], ReadOnlyDirectory]"
     """Opens a data directory read-only: path, store URL, and a time that fixes the clock."""
-    open_evidence: "Callable[[Path, str, int | None], Evidence]"
-    """The same with its checkpoints, to verify the ledger."""
     dialects: "Callable[[], Sequence[Dialect]]"
     open_demo_directory: "Callable[[Path, Clock], DataDirectory]"
     """Makes a data directory for the demo, under the given clock."""

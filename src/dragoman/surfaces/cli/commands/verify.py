@@ -11,7 +11,7 @@ from dragoman.surfaces.cli.context import (
     CommandContext,
     CommandResult,
 )
-from dragoman.surfaces.cli.data_directory import DataDirectory, Evidence
+from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.surfaces.cli.render import UNSIGNED_WARNING, Progress, ProgressBars, Screen, pluralize
 
 if TYPE_CHECKING:
@@ -121,21 +121,10 @@ def verify(
       dragoman verify
       dragoman verify --hashes
     """
-    if hashes:
-        with context.open_evidence() as evidence:
-            return _make_result(
-                verify_ledger(evidence, context.err.progress),
-                _describe_subject(context, evidence.store),
-            )
     with context.open_for_reading() as directory:
-        return _make_result(
-            verify_all(directory, context.err.progress),
-            _describe_subject(context, directory.hub.store),
-        )
-
-
-def _describe_subject(context: CommandContext, store: "Store") -> _Subject:
-    return _Subject(str(context.data.absolute()), store.ledger_id())
+        report = (verify_ledger if hashes else verify_all)(directory, context.err.progress)
+        ledger = directory.hub.store.ledger_id()
+    return _make_result(report, _Subject(str(context.data.absolute()), ledger))
 
 
 # --- checks -----------------------------------------------------------------------------------
@@ -147,24 +136,24 @@ def no_progress_bars(label: str, total: int) -> AbstractContextManager[Progress]
     return nullcontext(lambda _: None)
 
 
-def verify_ledger(evidence: Evidence, bars: ProgressBars) -> VerifyReport:
+def verify_ledger(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
     """Verify the ledger alone, with a progress bar."""
-    report = VerifyReport()
-    signed = _read_checkpoints(evidence, report)
-    report.entries = evidence.store.head()
+    report, store = VerifyReport(), directory.hub.store
+    signed = _read_checkpoints(directory, report)
+    report.entries = store.head()
     with bars("entries", report.entries) as progress:
-        report.add_findings("ledger", _check_ledger(evidence, signed, report, progress))
+        report.add_findings("ledger", _check_ledger(store, signed, report, progress))
     if report.entries and not signed:
         report.warnings.append(UNSIGNED_WARNING)
     return report
 
 
 def _check_ledger(
-    evidence: Evidence, signed: "list[Checkpoint]", report: VerifyReport, progress: Progress
+    store: "Store", signed: "list[Checkpoint]", report: VerifyReport, progress: Progress
 ) -> "Iterator[Finding]":
     from dragoman.engine.verify import check_ledger
 
-    report.streams = yield from check_ledger(evidence.store, signed, progress)
+    report.streams = yield from check_ledger(store, signed, progress)
 
 
 def verify_all(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
@@ -194,7 +183,7 @@ def _verify_contents(directory: DataDirectory, bars: ProgressBars) -> VerifyRepo
     from dragoman.engine.verify import check_stored_states
 
     store = directory.hub.store
-    report = verify_ledger(Evidence(store, directory.checkpoints), bars)
+    report = verify_ledger(directory, bars)
     with bars("database", 1) as progress:
         report.add_findings("database", _find_damage(store))
         progress(1)
@@ -257,16 +246,15 @@ def _find_file_differences(directory: DataDirectory, progress: Progress) -> "Ite
         yield Finding(f"{difference.path} is {difference.problem}")
 
 
-def _read_checkpoints(evidence: Evidence, report: VerifyReport) -> "list[Checkpoint]":
+def _read_checkpoints(directory: DataDirectory, report: VerifyReport) -> "list[Checkpoint]":
     """Checkpoints that are valid."""
     from dragoman.engine.verify import Finding
     from dragoman.ledger.checkpoint import read_checkpoint_lines
 
     # Read before the lines: a hub that runs may add to both meanwhile.
-    report.removal = evidence.checkpoints.find_removal(evidence.store.issued_checkpoints())
-    signed, invalid = read_checkpoint_lines(
-        evidence.checkpoints.lines(), evidence.checkpoints.public
-    )
+    checkpoints = directory.checkpoints
+    report.removal = checkpoints.find_removal(directory.hub.store.issued_checkpoints())
+    signed, invalid = read_checkpoint_lines(checkpoints.lines(), checkpoints.public)
     report.add_findings(
         "checkpoints",
         (Finding(f"checkpoints.jsonl, line {one.line}: {one.reason}") for one in invalid),
