@@ -29,7 +29,7 @@ from dragoman.protocols.agentmail import MessageType, compose
 from dragoman.protocols.agentmail.grammar import FORMS, VALUE_KINDS
 from dragoman.protocols.agentmail.wire import MESSAGE_TYPES
 from dragoman.protocols.saop import TYPES
-from dragoman.surfaces.cli.app import build_cli
+from dragoman.surfaces.cli.typer_app import build_cli
 from dragoman.surfaces.http.app import describe_api
 from dragoman.surfaces.http.errors import STATUS_BY_CODE, problem
 from dragoman.surfaces.mcp.tool import Tool

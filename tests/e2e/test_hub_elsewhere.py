@@ -21,13 +21,13 @@ from msgspec import Struct
 from typer.core import TyperArgument
 
 from dragoman.surfaces.cli import thin_client
-from dragoman.surfaces.cli.app import build_cli
 from dragoman.surfaces.cli.commands import (
     GROUPS,
     RUN_FROM_ELSEWHERE,
     TOP_LEVEL,
 )
 from dragoman.surfaces.cli.thin_client import ELSEWHERE, NEED_NO_HUB, NEED_THE_DISK, run_in_hub
+from dragoman.surfaces.cli.typer_app import build_cli
 from tests.e2e.hub_process import HubProcess, run_hub, wait_for_event
 from tests.e2e.program import COMMAND, ProcessResult, Program
 from tests.requirements import proves

@@ -3,32 +3,11 @@
 import select
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TextIO
 
-import typer
-from typer.core import TyperGroup
-
-import dragoman
-from dragoman.surfaces.cli.command import (
-    AsOption,
-    FastGroup,
-    JsonOption,
-    NowOption,
-    StoreOption,
-    TokenFileOption,
-    UrlOption,
-    print_help_without_subcommand,
-)
-from dragoman.surfaces.cli.commands import build_root
-from dragoman.surfaces.cli.context import (
-    CommandContext,
-    SharedOptions,
-    UsageError,
-    raise_usage_error,
-)
+from dragoman.surfaces.cli.context import CommandContext, UsageError, raise_usage_error
 from dragoman.surfaces.cli.data_directory import CliWiring
+from dragoman.surfaces.cli.plain_call import parse_plain_call
 from dragoman.surfaces.cli.render import OutputClosed, OutputError, Screen
 from dragoman.surfaces.cli.thin_client import make_printable, redirect_to_devnull
 
@@ -49,8 +28,6 @@ def pause_while_reader_listens(stream: TextIO) -> PollPause:
 
 
 # --- command ----------------------------------------------------------------------------------
-
-_NAME = "dragoman"
 
 
 def run(wiring: CliWiring) -> int:
@@ -74,78 +51,20 @@ def run(wiring: CliWiring) -> int:
 def main(wiring: CliWiring, args: Sequence[str], out: TextIO, err: TextIO, wait: PollPause) -> int:
     """Run one command; returns its exit code."""
     context = CommandContext(wiring, wait, Screen(out), Screen(err))
-    command = build_cli()
     try:
         _check_no_empty_names(args)
-        code = command.main(args=list(args), prog_name=_NAME, standalone_mode=False, obj=context)
-    except typer.TyperException as error:
-        _print_usage_error(error, context.err)
-        return error.exit_code
-    return code if isinstance(code, int) else 0
+        call = parse_plain_call(args)
+        if call is not None:
+            return call.run(context)
+        from dragoman.surfaces.cli.typer_app import run_typer
 
-
-@cache
-def build_cli() -> TyperGroup:
-    """Build the root command with everything below it."""
-    # Plain help, because drawing boxes would take longer than printing it.
-    app = typer.Typer(
-        name=_NAME, cls=FastGroup, rich_markup_mode=None, pretty_exceptions_enable=False
-    )
-    app.callback(invoke_without_command=True, epilog=_EPILOG)(_root)
-    return build_root(app)
-
-
-_EPILOG = "Exit codes: 0 done, 1 refused or failed, 2 not understood."
-
-
-def _print_version(ctx: typer.Context, is_requested: bool) -> None:
-    if is_requested:
-        ctx.obj.out.line(f"{_NAME} {dragoman.__version__}")
-        raise typer.Exit
-
-
-def _root(
-    ctx: typer.Context,
-    *,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            "--data",
-            metavar="DIR",
-            envvar="DRAGOMAN_DATA",
-            show_default=False,
-            help="The data directory; else the nearest .dragoman, in this folder or above it.",
-        ),
-    ] = None,
-    store: StoreOption = "",
-    url: UrlOption = "",
-    token_file: TokenFileOption = "",
-    speaker: AsOption = "",
-    json: JsonOption = False,
-    now: NowOption = None,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
-        ),
-    ] = False,
-) -> None:
-    """A durable hub where software agents hand work to one another.
-
-    These options may also stand after a command and its arguments.
-
-    \b
-    Begin here:
-      dragoman demo                         see a task's life: a crash, a recovery
-      dragoman init                         make a data directory in this folder
-      dragoman up                           start the hub, for agents to call
-      dragoman task create "First" --ready  make a task
-      dragoman task claim --agent ada       let an agent take the next one
-      dragoman task list                    see all tasks and their statuses
-    """
-    del version, url, token_file
-    print_help_without_subcommand(ctx)
-    ctx.obj = ctx.obj.with_options(SharedOptions(data, store, json, now, speaker))
+        return run_typer(context, args)
+    except UsageError as error:
+        context.err.line((f"{error.path}: ", "bold red"), f"{error}")
+        context.err.line(f"Try `{error.path} --help`.")
+        return 2
+    except KeyboardInterrupt:
+        return 130
 
 
 # --- arguments and streams --------------------------------------------------------------------
@@ -163,9 +82,8 @@ def _check_no_empty_names(args: Sequence[str]) -> None:
             not previous.startswith("-") and not _TEXT_COMMANDS.isdisjoint(args)
         )
         if not argument and not is_text:
-            raise_usage_error(
-                f"an empty argument stands after {previous or _NAME}: is a variable not set?"
-            )
+            where = previous or UsageError.path
+            raise_usage_error(f"an empty argument stands after {where}: is a variable not set?")
 
 
 def _split_assignments(args: Sequence[str]) -> Iterator[str]:
@@ -178,15 +96,3 @@ def _split_assignments(args: Sequence[str]) -> Iterator[str]:
             else (argument,)
         )
     yield from args[len(options) :]
-
-
-def _print_usage_error(error: typer.TyperException, err: Screen) -> None:
-    """Print what was wrong with the arguments, and where to read more."""
-    context = getattr(error, "ctx", None)
-    command_path = context.command_path if context is not None else _NAME
-    message = error.format_message()
-    if not isinstance(error, UsageError):
-        # Typer lists choices on lines of their own; the sentence is to be one line.
-        message = " ".join(message.split())
-    err.line((f"{command_path}: ", "bold red"), message)
-    err.line(f"Try `{command_path} --help`.")

@@ -1,27 +1,22 @@
-"""Commands of the command line: their options, how values are parsed, and their registration.
+"""Commands of the command line: their options and arguments, how values are parsed, and their run.
 
-Typer hands every value to pydantic, whose import takes longer than most of our commands run. Ours
-are texts, whole numbers, choices, paths and what a parser makes of a text; they are parsed here,
-in our own sentences.
+Values are texts, whole numbers, choices, paths and what a parser makes of a text; they are parsed
+here, in our own sentences.
 """
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Annotated, Any
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-import typer
 from msgspec import Struct
-from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from dragoman.config.store_url import check_store_url
 from dragoman.core.errors import SettingsError
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.timestamps import parse_duration, parse_rfc3339
-from dragoman.surfaces.cli.caller import bearer, require_own_process
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, SharedOptions, UsageError
 from dragoman.text.error_messages import suggest
 
@@ -60,81 +55,16 @@ def parse_store_url(text: str) -> str:
     return parse_text(text)
 
 
-# --- typer commands with fast parsing ---------------------------------------------------------
-
-
-class FastCommand(TyperCommand):
-    """A typer command whose values are parsed here."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; `--wait` may stand without a time."""
-        return super().parse_args(ctx, list(_with_wait_times(args)))
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Parameters, each with our parser."""
-        return [_with_fast_parser(parameter) for parameter in super().get_params(ctx)]
-
-
-class FastGroup(TyperGroup):
-    """A typer group whose values are parsed here."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Parameters, each with our parser."""
-        return [_with_fast_parser(parameter) for parameter in super().get_params(ctx)]
-
-
-def _with_wait_times(args: list[str]) -> Iterator[str]:
-    for argument, following in zip(args, [*args[1:], ""], strict=False):
-        is_alone = argument == "--wait" and not following[:1].isdecimal()
-        yield f"{argument}={_WITHOUT_END}" if is_alone else argument
-
-
-def _with_fast_parser(parameter: Any) -> Any:
-    if isinstance(parameter, TyperOption | TyperArgument):
-        coerce = partial(_parse_value, _select_parser(parameter))
-        # Typer's own hook, which would build the slow parser on its first call.
-        vars(parameter)["get_runtime_param"] = partial(SimpleNamespace, coerce=coerce)
-    return parameter
-
-
-def _parse_value(parse: Parse, value: Any, param: Any, ctx: Any) -> Any:
-    """Parse a value or a list of values; an absent one stays absent."""
-    is_list = param.multiple or param.nargs == -1
-    if value is None:
-        return () if is_list else None
-    try:
-        return [parse(word) for word in value] if is_list else parse(value)
-    except ValueError as error:
-        raise typer.BadParameter(f"{error}", ctx=ctx, param=param) from error
-
-
-def _select_parser(parameter: TyperOption | TyperArgument) -> Parse:
-    descriptor = parameter.type_descriptor
-    if descriptor.parameter_info.parser is not None:
-        return _parse_unless_default(descriptor.parameter_info.parser)
-    if descriptor.choices is not None:
-        return lambda word: _parse_choice(word, descriptor.choices or ())
-    if descriptor.annotation is int:
-        return lambda word: _parse_integer(word, parameter.min, parameter.max)
-    return _PARSERS.get(descriptor.annotation, _parse_unless_default(parse_text))
-
-
-def _parse_unless_default(parse: Callable[[str], Any]) -> Parse:
-    """Parse strings; a default is a value already."""
-    return lambda word: parse(word) if isinstance(word, str) else word
-
-
-_PARSERS: dict[object, Parse] = {Path: Path, bool: bool}
-
-
-def _parse_choice(word: str, choices: Iterable[str]) -> str:
+def parse_choice(word: str, choices: Iterable[str]) -> str:
+    """Parse one of some words."""
     choices = list(choices)
     if word in choices:
         return word
     raise ValueError(f"{word!a} is not one of {', '.join(choices)}{suggest(word, choices)}")
 
 
-def _parse_integer(word: str | int, minimum: float | None, maximum: float | None) -> int:
+def parse_integer(word: str | int, minimum: float | None, maximum: float | None) -> int:
+    """Parse a whole number within its bounds."""
     if isinstance(word, str) and not _INTEGER.fullmatch(word):
         raise ValueError(f"{word!a} is not a whole number")
     if isinstance(word, str) and len(word.lstrip("-0")) > _MAX_DIGITS:
@@ -151,23 +81,70 @@ def _parse_integer(word: str | int, minimum: float | None, maximum: float | None
 # --- options and arguments --------------------------------------------------------------------
 
 
-def option(flags: str, metavar: str, text: str, *, show_default: bool = False, **more: Any) -> Any:
+class Declared(Struct, frozen=True):
+    """An option or an argument, as the annotation of a function's parameter declares it."""
+
+    flags: tuple[str, ...]
+    """Spellings of the option; empty: a positional argument."""
+    metavar: str
+    text: str
+    parser: Parse | None = None
+    min: int | None = None
+    max: int | None = None
+    show_default: bool = False
+    hidden: bool = False
+    variable: str = ""
+    """Environment variable that stands for it."""
+
+
+def option(flags: str, metavar: str, text: str = "", **more: Any) -> Declared:
     """Declare an option, or with an empty `metavar` a flag; `flags` has its spellings."""
-    return typer.Option(
-        *flags.split(), metavar=metavar or None, help=text, show_default=show_default, **more
-    )
+    return Declared(tuple(flags.split()), metavar, text, **more)
 
 
-def argument(metavar: str, text: str, **more: Any) -> Any:
+def argument(metavar: str, text: str, **more: Any) -> Declared:
     """Declare a positional argument."""
-    return typer.Argument(metavar=metavar, help=text, show_default=False, **more)
+    return Declared((), metavar, text, **more)
+
+
+class Parameter(Struct, frozen=True):
+    """A parameter of a command's function, with its option or argument."""
+
+    name: str
+    declared: Declared
+    shape: Any
+    """Type of its value, or of one of its values: str, int, bool, Path or a Literal."""
+    is_list: bool
+    default: Any
+    """inspect.Parameter.empty if it must be given."""
+
+    def parse(self, word: Any) -> Any:
+        """Parse a value; ValueError if it is none. A default is a value already."""
+        if self.declared.parser is not None:
+            return self.declared.parser(word) if isinstance(word, str) else word
+        if get_origin(self.shape) is Literal:
+            return parse_choice(word, get_args(self.shape))
+        if self.shape is int:
+            return parse_integer(word, self.declared.min, self.declared.max)
+        if self.shape in (bool, Path):
+            return self.shape(word)
+        return parse_text(word) if isinstance(word, str) else word
+
+
+def make_parameter(name: str, annotation: Any, default: Any) -> Parameter:
+    """Make a parameter from an annotation such as `Annotated[list[str] | None, option(…)]`."""
+    shape, declared = get_args(annotation)
+    if isinstance(shape, UnionType) or get_origin(shape) is Union:
+        (shape,) = (one for one in get_args(shape) if one is not type(None))
+    is_list = get_origin(shape) is list
+    return Parameter(name, declared, get_args(shape)[0] if is_list else shape, is_list, default)
 
 
 # --- options of every command -----------------------------------------------------------------
 
 AsOption = Annotated[str, option("--as", "NAME", "Act as this agent, not as yourself.")]
 
-HiddenAsOption = Annotated[str, typer.Option("--as", hidden=True)]
+HiddenAsOption = Annotated[str, option("--as", "TEXT", hidden=True)]
 
 JsonOption = Annotated[bool, option("--json", "", "Answer in JSON, one object a line.")]
 
@@ -178,9 +155,7 @@ NowOption = Annotated[
     ),
 ]
 
-HiddenNowOption = Annotated[
-    int | None, typer.Option("--now", metavar="RFC3339", parser=parse_clock, hidden=True)
-]
+HiddenNowOption = Annotated[int | None, option("--now", "RFC3339", parser=parse_clock, hidden=True)]
 
 DataOption = Annotated[
     Path | None,
@@ -206,18 +181,15 @@ UrlOption = Annotated[
     ),
 ]
 
-HiddenUrlOption = Annotated[str, typer.Option("--url", hidden=True)]
+HiddenUrlOption = Annotated[str, option("--url", "TEXT", hidden=True)]
 
 TokenFileOption = Annotated[
     str, option("--token-file", "FILE", "The file with the token for a hub elsewhere.")
 ]
 
-HiddenTokenFileOption = Annotated[str, typer.Option("--token-file", hidden=True)]
+HiddenTokenFileOption = Annotated[str, option("--token-file", "TEXT", hidden=True)]
 
-READ_BY_THIN_CLIENT = ("url", "token_file")
-"""Shared options that are read before a command is chosen; here they are accepted only."""
-
-_SHARED_OPTIONS: dict[str, tuple[object, object]] = {
+SHARED_OPTIONS: dict[str, tuple[object, object]] = {
     "speaker": (AsOption, ""),
     "json": (JsonOption, False),
     "now": (NowOption, None),
@@ -226,7 +198,30 @@ _SHARED_OPTIONS: dict[str, tuple[object, object]] = {
     "url": (HiddenUrlOption, ""),
     "token_file": (HiddenTokenFileOption, ""),
 }
-"""Parameter -> its option and its default."""
+"""Parameter -> its option and its default. --url and --token-file are read before a command is
+chosen, and only accepted here."""
+
+ROOT_OPTIONS: dict[str, tuple[object, object]] = {
+    "data": (
+        Annotated[
+            Path | None,
+            option(
+                "--data",
+                "DIR",
+                "The data directory; else the nearest .dragoman, in this folder or above it.",
+                variable="DRAGOMAN_DATA",
+            ),
+        ],
+        None,
+    ),
+    "store": (StoreOption, ""),
+    "url": (UrlOption, ""),
+    "token_file": (TokenFileOption, ""),
+    "speaker": (AsOption, ""),
+    "json": (JsonOption, False),
+    "now": (NowOption, None),
+}
+"""The same before a command."""
 
 
 # --- arguments and options of several commands ------------------------------------------------
@@ -269,6 +264,15 @@ _WITHOUT_END = "forever"
 _FOREVER_MS = 1 << 62
 
 
+def with_wait_times(args: Iterable[str]) -> list[str]:
+    """Arguments in which `--wait` always has a time; it may stand without one."""
+    args = list(args)
+    return [
+        f"{word}={_WITHOUT_END}" if word == "--wait" and not following[:1].isdecimal() else word
+        for word, following in zip(args, [*args[1:], ""], strict=False)
+    ]
+
+
 def _parse_wait(text: str) -> int:
     return _FOREVER_MS if text == _WITHOUT_END else parse_duration(text)
 
@@ -291,66 +295,52 @@ LimitOption = Annotated[
 # --- commands ---------------------------------------------------------------------------------
 
 
+def shared_options(typed: Mapping[str, Any]) -> SharedOptions:
+    """Shared options among what was typed."""
+    return SharedOptions(**{name: typed[name] for name in SharedOptions.__struct_fields__})
+
+
 class CliCommand(Struct, frozen=True):
     """A command: its name, its function, and which shared options it offers."""
 
     name: str
-    run: Callable[..., CommandResult | None]
-    """Called with the context and the command's own arguments; its docstring is the help."""
+    run: Callable[..., CommandResult | int | None]
+    """Called with the context and the command's own arguments; its docstring is the help. A number
+    is the exit code of a command that has printed its results."""
     takes_as: bool = True
     """Offers --as; else --as is accepted, but hidden, as it makes no difference."""
     takes_now: bool = True
     """Offers --now; else --now is hidden and refused."""
 
+    def signature(self) -> Iterator[inspect.Parameter]:
+        """The function's own parameters, and the shared options."""
+        _, *parameters = inspect.signature(self.run, eval_str=True).parameters.values()
+        for own in parameters:
+            yield own.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        shared = {
+            **SHARED_OPTIONS,
+            **({} if self.takes_as else {"speaker": (HiddenAsOption, "")}),
+            **({} if self.takes_now else {"now": (HiddenNowOption, None)}),
+        }
+        for name, (annotation, default) in shared.items():
+            yield inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+            )
 
-def register_command(
-    group: typer.Typer, command: CliCommand, *, runs_in_hub: bool, runs_from_elsewhere: bool
-) -> None:
-    """Register a command with a group; `runs_in_hub`: a running hub can run it for a caller beside
-    it, `runs_from_elsewhere`: for the bearer of a token."""
+    def parameters(self) -> dict[str, Parameter]:
+        """Parameters by name."""
+        return {
+            one.name: make_parameter(one.name, one.annotation, one.default)
+            for one in self.signature()
+        }
 
-    def entry(ctx: typer.Context, **arguments: Any) -> None:
-        if not (runs_in_hub if bearer() is None else runs_from_elsewhere):
-            require_own_process()
-        for name in READ_BY_THIN_CLIENT:
-            arguments.pop(name)
-        options = SharedOptions(
-            **{name: arguments.pop(name) for name in _SHARED_OPTIONS if name in arguments}
-        )
-        context: CommandContext = ctx.obj.with_options(options)
+    def call(self, context: CommandContext, typed: Mapping[str, Any], path: str) -> int:
+        """Run the command with what was typed; its exit code. `path`: what it was called as."""
+        options = shared_options(typed)
+        own = {name: value for name, value in typed.items() if name not in SHARED_OPTIONS}
+        context = context.with_options(options)
         try:
-            code = context.run(lambda: command.run(context, **arguments))
+            return context.run(lambda: self.run(context, **own))
         except UsageError as error:
-            error.ctx = ctx
+            error.path = path
             raise
-        raise typer.Exit(code)
-
-    entry.__doc__ = command.run.__doc__
-    entry.__dict__["__signature__"] = _signature(command, entry)
-    group.command(command.name, cls=FastCommand)(entry)
-
-
-def print_help_without_subcommand(ctx: typer.Context) -> None:
-    """Print the help of a group that was called without a command; exit code 2."""
-    if ctx.invoked_subcommand is None:
-        require_own_process()
-        typer.echo(ctx.get_help(), err=True)
-        raise typer.Exit(2)
-
-
-def _signature(command: CliCommand, entry: Callable[..., object]) -> inspect.Signature:
-    """Signature for typer: the context, the function's own parameters, and the shared options."""
-    _, *parameters = inspect.signature(command.run, eval_str=True).parameters.values()
-    context, _ = inspect.signature(entry).parameters.values()
-    shared = {
-        **_SHARED_OPTIONS,
-        **({} if command.takes_as else {"speaker": (HiddenAsOption, "")}),
-        **({} if command.takes_now else {"now": (HiddenNowOption, None)}),
-    }
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
-        for name, (option, default) in shared.items()
-    ]
-    return inspect.Signature(
-        [context, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters), *options]
-    )

@@ -8,7 +8,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, TypeVar
 
-import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -305,12 +304,12 @@ class CommandContext(Struct, frozen=True):
         if is_here and environment().get("DRAGOMAN_URL"):
             raise SettingsError(ELSEWHERE)
 
-    def run(self, function: Callable[[], CommandResult | None]) -> int:
+    def run(self, function: Callable[[], CommandResult | int | None]) -> int:
         """Do the work and print its result; returns the exit code."""
         try:
             result = function()
-            if result is None:
-                return 0
+            if not isinstance(result, CommandResult):
+                return result or 0
             self.print_result(result)
         except (DragomanError, OSError) as error:
             self.print_failure(*describe_error(error))
@@ -454,12 +453,11 @@ Reply = Mapping[str, Any]
 # --- usage errors and failures ----------------------------------------------------------------
 
 
-class UsageError(typer.TyperException):
+class UsageError(Exception):
     """Invalid arguments: exit code 2."""
 
-    exit_code = 2
-    ctx: typer.Context | None = None
-    """Context of the command, for its name in the message."""
+    path = "dragoman"
+    """Command that was called, for its name in the message."""
 
 
 def raise_usage_error(sentence: str) -> NoReturn:

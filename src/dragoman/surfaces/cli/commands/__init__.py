@@ -3,23 +3,13 @@
 A call is for one of eighty commands, and loading them all takes longer than most of them run.
 """
 
-from collections import UserDict
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
 
-import typer
 from msgspec import Struct
-from typer.core import TyperGroup
-from typer.main import get_command
 
-from dragoman.surfaces.cli.command import (
-    CliCommand,
-    FastGroup,
-    print_help_without_subcommand,
-    register_command,
-)
+from dragoman.surfaces.cli.caller import bearer, require_own_process
+from dragoman.surfaces.cli.command import CliCommand
 
 # --- index ------------------------------------------------------------------------------------
 
@@ -185,14 +175,6 @@ RUN_FROM_ELSEWHERE = RUN_IN_HUB | {"events", "reload", "story", "watch"}
 
 # --- loading ----------------------------------------------------------------------------------
 
-CommandFactory = Callable[[], Any]
-
-
-def build_root(app: typer.Typer) -> TyperGroup:
-    """Build the root with all commands below it."""
-    groups = {name: cache(partial(_build_group, group)) for name, group in GROUPS.items()}
-    return _build_typer_group(app, {**_command_factories(TOP_LEVEL), **groups})
-
 
 def load_commands(module: str) -> Mapping[str, CliCommand]:
     """Import a module of this package; its commands by name."""
@@ -200,43 +182,13 @@ def load_commands(module: str) -> Mapping[str, CliCommand]:
     return {verb.name: verb for verb in commands}
 
 
-class _LazyCommands(UserDict[str, Any]):
-    """Commands by name, each built when it is looked up."""
-
-    def __getitem__(self, name: str) -> Any:
-        return self.data[name]()
+def modules_by_command(modules: ModuleCommands) -> Mapping[str, str]:
+    """Module of each command."""
+    return {name: file for file, names in modules.items() for name in names}
 
 
-def _build_typer_group(app: typer.Typer, factories: Mapping[str, CommandFactory]) -> TyperGroup:
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
-    group.commands = _LazyCommands(factories)
-    return group
-
-
-def _command_factories(modules: ModuleCommands) -> dict[str, CommandFactory]:
-    module_of = {name: file for file, names in modules.items() for name in names}
-    return {name: cache(partial(_build_command, file, name)) for name, file in module_of.items()}
-
-
-def _build_command(module: str, name: str) -> Any:
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    command = load_commands(module)[name]
-    register_command(
-        app,
-        command,
-        runs_in_hub=module in RUN_IN_HUB,
-        runs_from_elsewhere=module in RUN_FROM_ELSEWHERE,
-    )
-    return get_command(app)
-
-
-def _build_group(group: CommandGroup) -> TyperGroup:
-    app = typer.Typer(
-        help=group.help,
-        cls=FastGroup,
-        add_completion=False,
-        rich_markup_mode=None,
-    )
-    app.callback(invoke_without_command=True)(print_help_without_subcommand)
-    return _build_typer_group(app, _command_factories(group.modules))
+def check_runs_here(module: str) -> None:
+    """End a command that a running hub cannot run: for a caller beside it, or for the bearer of a
+    token."""
+    if module not in (RUN_IN_HUB if bearer() is None else RUN_FROM_ELSEWHERE):
+        require_own_process()

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from dragoman.surfaces.cli.command import CliCommand, argument, option
 from dragoman.surfaces.cli.context import (
     STANDARD_INPUT,
@@ -37,7 +35,7 @@ def lint(
     jsonl: Annotated[
         bool, option("--jsonl", "", "One JSON value a line; one answer a line, in their order.")
     ] = False,
-) -> None:
+) -> int:
     """Check messages without sending them.
 
     Every finding is listed with its path; of several files, each is named. Ends with 1 if anything
@@ -67,8 +65,7 @@ def lint(
             unreadable.append(f"{error}")
     if unreadable:
         raise_usage_error("; ".join(unreadable))
-    if not is_ok:
-        raise typer.Exit(1)
+    return 0 if is_ok else 1
 
 
 def _find_dialect(context: CommandContext, name: str, kind: str) -> "Dialect":

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from dragoman.core.attempt import EndAttempt, ReportOutcome
 from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.base import Command
@@ -97,7 +95,7 @@ def call(
     context: CommandContext,
     operation: Annotated[str, argument("OPERATION", "Its name.")],
     arguments: Annotated[str, argument("JSON|-", "Its arguments; `-`: standard input.")] = "{}",
-) -> None:
+) -> int:
     """Call an operation or tool of any dialect.
 
     Its reply is printed as JSON. There are, for example, aof_task_complete, aof_task_update,
@@ -123,11 +121,12 @@ def call(
         context.out.json(
             {**reply, "ok": False, **context.rejection_result(answer, in_dialect=True).data}
         )
-        raise typer.Exit(1)
+        return 1
     # The reply has the dialect's own form, so warnings go to standard error.
     for warning in answer.warnings:
         context.err.line(("warning: ", "yellow"), warning)
     context.out.json(answer.reply)
+    return 0
 
 
 def session_end(

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, get_args
 
 import msgspec
-import typer
 from msgspec import Struct, to_builtins
 
 from dragoman.core.base import Outcome, Priority, Status
@@ -293,9 +292,9 @@ ACTIONS: Final = (
 def make_action_command(row: ActionCommand) -> CliCommand:
     shape = TASK_ACTIONS[row.action]
 
-    def run(context: CommandContext, **typed: Any) -> None:
+    def run(context: CommandContext, **typed: Any) -> int:
         names = typed.pop("task")
-        run_action(context, row, (names,) if isinstance(names, str) else names, typed)
+        return run_action(context, row, (names,) if isinstance(names, str) else names, typed)
 
     run.__doc__ = _help(row, shape)
     run.__dict__["__signature__"] = inspect.Signature(list(_parameters(row)))
@@ -339,7 +338,7 @@ _TASKS: Final = Field(
 
 def run_action(
     context: CommandContext, row: ActionCommand, names: Sequence[str], typed: Typed
-) -> None:
+) -> int:
     """Run an action on each of these tasks, and print a line for each; exit code 1 if any was
     refused."""
     arguments = _arguments(row, typed)
@@ -347,7 +346,7 @@ def run_action(
     agent = context.required_agent(named) if row.needs_agent else context.acting_agent(named)
     action = parse_action(row.action, arguments)
     with context.open_for_writing() as directory:
-        run_on_each(
+        return run_on_each(
             context,
             names,
             lambda name: _result(row.done, apply_action(context, directory, name, action, agent)),
@@ -356,7 +355,7 @@ def run_action(
 
 def run_on_each(
     context: CommandContext, names: Sequence[str], act: Callable[[str], CommandResult]
-) -> None:
+) -> int:
     """Act on each of these tasks, and print each result at once; exit code 1 if any was refused.
 
     A refusal of one leaves the others as they are; after any other failure no more are tried.
@@ -374,8 +373,7 @@ def run_on_each(
             code, detail = describe_error(error)
             context.print_failure(code, detail, about=name if several else "")
             fault = "" if isinstance(error, Refused) else code
-    if not is_ok:
-        raise typer.Exit(1)
+    return 0 if is_ok else 1
 
 
 def _arguments(row: ActionCommand, typed: Typed) -> dict[str, Any]:
@@ -444,7 +442,7 @@ def assign(
     ] = False,
     reason: ReasonOption = "",
     fence: FenceOption = None,
-) -> None:
+) -> int:
     """Assign tasks to an agent, who alone may take them.
 
     Held work is refused without --take.
@@ -467,7 +465,7 @@ def assign(
             return _result(_ASSIGNED, apply_action(context, directory, name, action, speaker))
 
         warn_of_unknown_agent(directory, to)
-        run_on_each(context, names, act)
+        return run_on_each(context, names, act)
 
 
 _ASSIGNED: Final = "{id} is {status}|, for {assignee}|{!assignee}, for anyone"
