@@ -1,5 +1,7 @@
 """Resource schemas of the numbers of the last days."""
 
+from typing import Any
+
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -69,6 +71,6 @@ def numbers_resource(numbers: Numbers) -> NumbersResource:
     )
 
 
-def _rounded(counts: Counts) -> dict[str, int | float]:
+def _rounded(counts: Counts) -> dict[str, Any]:
     """Round what was added up, so that 0.1 + 0.2 is 0.3."""
     return {name: round(value, 6) for name, value in asdict(counts).items()}
