@@ -1615,6 +1615,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "orchestrators, and names the position of what was changed.",
     ),
     Requirement(
+        "HTTP-TOKENS",
+        "HTTP",
+        "Whoever may manage the credentials of an agent lists its tokens, gives it one more, which "
+        "is shown once, and revokes one; nobody else does.",
+    ),
+    Requirement(
         "WEB-FILES",
         "Dashboard",
         "The dashboard is served without a token and without a path for scripts, styles or "

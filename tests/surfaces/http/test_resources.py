@@ -345,6 +345,40 @@ def test_agents_are_listed_without_tokens(server: HubServer) -> None:
     assert (olga["paused"], olga["activity"]) == (None, None)
 
 
+@proves("HTTP-TOKENS")
+def test_token_is_shown_once_and_ends_when_it_is_revoked(server: HubServer) -> None:
+    issued = server.request("POST", "/v1/agents/ada/tokens", {"days": 2})
+    assert (issued.status, issued.json["expiresAt"]) == (201, "2026-02-11T20:55:00.000Z")
+    headers = {"authorization": f"Bearer {issued.json['token']}"}
+    assert server.request("GET", "/v1/session", headers=headers, by="").json["name"] == "ada"
+    listed = server.request("GET", "/v1/agents/ada/tokens")
+    assert listed.json["tokens"][-1] == {
+        "id": issued.json["id"],
+        "state": "good",
+        "issuedAt": "2026-02-09T20:55:00.000Z",
+        "expiresAt": "2026-02-11T20:55:00.000Z",
+    }
+    assert issued.json["token"] not in str(listed.json)
+    left = server.request("DELETE", f"/v1/agents/ada/tokens/{issued.json['id']}")
+    assert left.json["tokens"][-1]["state"] == "revoked"
+    assert server.request("GET", "/v1/session", headers=headers, by="").status == 401
+
+
+@proves("HTTP-TOKENS")
+def test_tokens_are_for_those_who_may_manage_them(server: HubServer) -> None:
+    for name, by, code in (
+        ("ada", "bob", "not_authorized"),
+        ("ada", "olga", "not_authorized"),
+        ("nobody", "owner", "agent_not_found"),
+    ):
+        path = f"/v1/agents/{name}/tokens"
+        assert server.request("GET", path, by=by).code == code
+        assert server.request("POST", path, {}, by=by).code == code
+        assert server.request("DELETE", f"{path}/000000000000", by=by).code == code
+    assert server.request("DELETE", "/v1/agents/ada/tokens/000000000000").code == "token_not_found"
+    assert server.request("GET", "/v1/agents/ada/tokens", by="ada").status == 200
+
+
 def test_agents_are_filtered_by_role_dialect_and_pause(
     server: HubServer,
 ) -> None:

@@ -391,6 +391,12 @@ export interface HourResource {
   at: string;
 }
 
+export interface IssuedToken {
+  id: string;
+  token: string;
+  expiresAt: string;
+}
+
 export interface LeaseResource {
   agent: string;
   session: string | null;
@@ -513,6 +519,7 @@ export interface Permissions {
   write: boolean;
   answer: boolean;
   pause: boolean;
+  credentials: boolean;
 }
 
 export interface QuestionDetail {
@@ -869,6 +876,21 @@ export interface TaskSummary {
   questions: readonly (QuestionResource)[];
   checks: readonly (string)[];
   proven: boolean;
+}
+
+export interface TokenBody {
+  days?: number;
+}
+
+export interface TokenPage {
+  tokens: readonly (TokenResource)[];
+}
+
+export interface TokenResource {
+  id: string;
+  state: "expired" | "good" | "revoked";
+  issuedAt: string;
+  expiresAt: string;
 }
 
 export interface TracePage {

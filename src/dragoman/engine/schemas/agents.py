@@ -92,7 +92,7 @@ def agent_resource(agent: AgentStatus, now: int) -> AgentResource:
         waiting=agent.waiting,
         last_seen=None if agent.seen_at is None else to_rfc3339(agent.seen_at),
         key=record.key or None if record else None,
-        tokens=tuple(_token_resource(token, now) for token in record.tokens) if record else (),
+        tokens=tuple(token_resource(token, now) for token in record.tokens) if record else (),
         paused=pause_resource(agent.pause),
         saop_role=record.saop_role or None if record else None,
         sessions=tuple(map(session_resource, agent.sessions)),
@@ -113,7 +113,8 @@ def pause_resource(pause: Pause | None) -> PauseResource | None:
     return PauseResource(pause.reason, to_rfc3339(pause.since), until)
 
 
-def _token_resource(token: TokenRecord, now: int) -> TokenResource:
+def token_resource(token: TokenRecord, now: int) -> TokenResource:
+    """The resource of a token, without its digest."""
     return TokenResource(
         id=token.id,
         state=_token_state(token, now),

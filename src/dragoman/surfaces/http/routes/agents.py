@@ -1,19 +1,37 @@
-"""Agents over HTTP: list, show, pause, resume."""
+"""Agents over HTTP: list, show, pause, resume; their tokens."""
 
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dragoman.core.agent import DEFAULT_PAUSE_REASON, PauseAgent, ResumeAgent
+from dragoman.core import not_found
+from dragoman.core.agent import (
+    DEFAULT_PAUSE_REASON,
+    IssueToken,
+    PauseAgent,
+    ResumeAgent,
+    RevokeToken,
+)
+from dragoman.core.authority import may_manage_credentials_of
 from dragoman.core.base import Command, Role
+from dragoman.core.errors import Refusal, Refused
 from dragoman.core.limits import MAX_REASON
+from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store
+from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.queries.status import AgentStatus, find_anybody, list_everybody
-from dragoman.engine.schemas.agents import AgentActivity, PauseResource, agent_resource
+from dragoman.engine.schemas.agents import (
+    AgentActivity,
+    PauseResource,
+    TokenResource,
+    agent_resource,
+    token_resource,
+)
 from dragoman.services.dispatch.agent_slots import AgentState
 from dragoman.surfaces.http.context import Call
 from dragoman.surfaces.http.endpoint import Body, Endpoint, Query
 from dragoman.surfaces.http.parameters import Limit
+from dragoman.system.bearer_tokens import new_token
 
 
 class AgentFilter(Query, frozen=True):
@@ -152,9 +170,66 @@ async def _run(call: Call, command: Command) -> Agent:
     return await show_agent(call)
 
 
+# --- tokens -----------------------------------------------------------------------------------
+
+_DAY_MS = 86_400_000
+
+
+class TokenPage(Struct, frozen=True):
+    """Tokens that were issued to an agent, the oldest first; ended ones as long as they are
+    remembered."""
+
+    tokens: list[TokenResource]
+
+
+class TokenBody(Body, frozen=True):
+    """The lifetime of a new token."""
+
+    days: Annotated[int, Meta(ge=1, le=366)] = 90
+
+
+class IssuedToken(Struct, frozen=True, rename="camel"):
+    """A new token: its text is shown only now, and the hub keeps its digest."""
+
+    id: str
+    token: str
+    expires_at: str
+
+
+async def list_tokens(call: Call) -> TokenPage:
+    """List the tokens of an agent, for those who may revoke them."""
+    name, actor = call.path_params["name"], call.principal.actor
+    record = await call.context.read(find_agent, name)
+    if not may_manage_credentials_of(actor, record) and name != actor.name:
+        detail = f"{actor.label} may not see the tokens of {name}"
+        raise Refused(Refusal("not_authorized", detail))
+    if record is None:
+        raise Refused(not_found.agent(name))
+    return TokenPage([token_resource(token, call.now) for token in record.tokens])
+
+
+async def add_token(call: Call) -> IssuedToken:
+    """Give an agent one more token, whose text is in this answer and nowhere else."""
+    name = call.path_params["name"]
+    new, expires_at = new_token(name), call.now + call.body.days * _DAY_MS
+    await call.submit(IssueToken(name, new.id, new.digest, expires_at))
+    return IssuedToken(new.id, new.text, to_rfc3339(expires_at))
+
+
+async def revoke_token(call: Call) -> TokenPage:
+    """Revoke one token of an agent: from now on it is refused."""
+    await call.submit(RevokeToken(call.path_params["name"], call.path_params["id"]))
+    return await list_tokens(call)
+
+
 ENDPOINTS = (
     Endpoint("GET", "/v1/agents", list_agents_page, AgentPage, query=AgentFilter),
     Endpoint("GET", "/v1/agents/{name}", show_agent, Agent),
     Endpoint("POST", "/v1/agents/{name}/pause", pause_agent, Agent, body=PauseBody),
     Endpoint("POST", "/v1/agents/{name}/resume", resume_agent, Agent, body=Body),
+    Endpoint("GET", "/v1/agents/{name}/tokens", list_tokens, TokenPage),
+    Endpoint(
+        "POST", "/v1/agents/{name}/tokens", add_token, IssuedToken, body=TokenBody, status=201
+    ),
+    Endpoint("DELETE", "/v1/agents/{name}/tokens/{id}", revoke_token, TokenPage),
 )

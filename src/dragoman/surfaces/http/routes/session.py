@@ -6,7 +6,12 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from dragoman.core.authority import MAY_ANSWER, MAY_PAUSE, MAY_WRITE
+from dragoman.core.authority import (
+    MAY_ANSWER,
+    MAY_MANAGE_CREDENTIALS,
+    MAY_PAUSE,
+    MAY_WRITE,
+)
 from dragoman.core.base import Role
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.timestamps import to_rfc3339
@@ -28,6 +33,8 @@ class Permissions(Struct, frozen=True, rename="camel"):
     """Answer questions about any task."""
     pause: bool
     """Pause and resume agents."""
+    credentials: bool
+    """Create and revoke tokens of agents."""
 
 
 class Session(Struct, frozen=True, rename="camel"):
@@ -102,6 +109,7 @@ def _to_resource(principal: Principal, ends_at: int | None) -> Session:
             write=actor.role in MAY_WRITE,
             answer=actor.role in MAY_ANSWER,
             pause=actor.role in MAY_PAUSE,
+            credentials=bool(MAY_MANAGE_CREDENTIALS[actor.role]),
         ),
     )
 
