@@ -1838,7 +1838,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "AGENT-PAUSE",
         "Agents",
         "The hub, people and orchestrators can pause an agent; people and orchestrators resume "
-        "it. It is not started meanwhile, and the reason is visible to all.",
+        "it. It gets no more work meanwhile, and the reason is visible to all.",
     ),
     Requirement(
         "RUN-LEAVE",

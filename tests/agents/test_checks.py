@@ -14,7 +14,9 @@ from dragoman.core.attempt import ClaimTask, ReportOutcome
 from dragoman.core.errors import SettingsError
 from dragoman.core.task_state import Task
 from dragoman.services.check_runner import CheckRunner
-from tests.agents.running_hub import FAST, RunningHub, run, running_hub
+from dragoman.services.scheduler import idle_seconds
+from dragoman.system.process import PidFiles
+from tests.agents.running_hub import FAST, RunningHub, agent_section, run, running_hub
 from tests.agents.test_separation import REPORT, make_repository, shell_agent
 from tests.requirements import proves
 
@@ -30,13 +32,15 @@ def check_runner(hub: RunningHub) -> CheckRunner:
     return service
 
 
-def check_in_worktree(tmp_path: Path, *checks: str, more: str = "", **settings: Any) -> Task:
+def check_in_worktree(
+    tmp_path: Path, *checks: str, more: str = "", work: str = WORK, **settings: Any
+) -> Task:
     """Run checks of an agent that has committed `answer` in its worktree; the task afterwards."""
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
     make_repository(tmp_path / "app")
     agent = shell_agent(
-        "ada", WORK, repository=str(tmp_path / "app"), checks=list(checks), **settings
+        "ada", work, repository=str(tmp_path / "app"), checks=list(checks), **settings
     )
     found: list[Task] = []
 
@@ -106,13 +110,62 @@ def test_failed_check_sends_the_work_back(
     assert len(task.evidence.results) == 1, "the first failure ends the checks"
 
 
-def test_children_of_a_check_that_hangs_end_with_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "hang",
+    ["sleep 600 & echo $! > {pid}; sleep 600", "setsid sh -c 'echo $$ > {pid}; sleep 600'"],
+    ids=["its group", "a session of its own"],
+)
+def test_children_of_a_check_that_hangs_end_with_it(tmp_path: Path, hang: str) -> None:
     pid = tmp_path / "pid"
-    hang = f"sleep 600 & echo $! > {pid}; sleep 600"
-    check_in_worktree(tmp_path, hang, more="[checks]\ntimeout_ms = 1_000\n")
+    limit = "[checks]\ntimeout_ms = 1_000\n"
+    check_in_worktree(tmp_path, hang.format(pid=pid), more=limit)
 
     command = Path("/proc", pid.read_text().strip(), "cmdline")
     assert not command.exists() or not command.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("check", "settings", "printed"),
+    [
+        ("echo so far; sleep 600", "timeout_ms = 1_000", b"so far\n"),
+        ("echo so far; yes", "output_bytes = 1_000", b"y\ny\n"),
+    ],
+    ids=["time", "output"],
+)
+def test_output_of_a_check_that_is_ended_is_kept(
+    tmp_path: Path, check: str, settings: str, printed: bytes
+) -> None:
+    task = check_in_worktree(tmp_path, check, more=f"[checks]\n{settings}\n")
+
+    assert printed in log_of(tmp_path, task)
+    assert printed.decode().strip() in task.feedback[-1].text
+    assert task.evidence is not None
+    (result,) = task.evidence.results
+    assert result.output_sha256 == hashlib.sha256(log_of(tmp_path, task)).hexdigest()
+    assert result.exit_code is None
+
+
+def test_work_of_a_program_that_reports_nothing_is_checked(tmp_path: Path) -> None:
+    silent = WORK.replace("&& report", "")
+    for number, (check, status) in enumerate((("true", "review"), ("false", "ready"))):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        task = check_in_worktree(folder, check, work=silent)
+        assert task.status == status
+        assert task.is_proven == (check == "true")
+
+
+def test_check_whose_output_cannot_be_kept_has_failed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", "", start=False) as hub:
+            task = make_finished(hub, "echo why")
+            (hub.data / "runs" / hub.task(task).aof_id / "checks/1-1.log/x").mkdir(parents=True)
+            check_runner(hub).run_once(0)
+            (result,) = (hub.task(task).evidence or pytest.fail("no evidence")).results
+            assert (result.exit_code, result.output) == (0, "why\n")
+            assert result.problem.startswith("its output could not be kept: ")
+
+    run(scenario())
 
 
 def test_secret_that_a_check_prints_is_masked_before_it_is_hashed(tmp_path: Path) -> None:
@@ -185,6 +238,41 @@ def test_checks_wait_for_the_end_of_the_program(tmp_path: Path) -> None:
             pid_file.unlink()
             assert check_runner(hub).run_once(0) == 1
             assert not hub.task(task).awaits_checks
+
+    run(scenario())
+
+
+def test_checks_begin_when_work_is_reported_and_its_program_has_ended(tmp_path: Path) -> None:
+    """Every commit wakes them, and so does the end of a program."""
+    found: list[bool] = []
+
+    async def scenario() -> None:
+        settings = FAST + agent_section("ada", "report()")
+        async with running_hub(tmp_path / "data", settings) as hub:
+            pids = PidFiles(hub.data)
+            task = hub.make()
+            hub.directory.hints.subscribe(lambda _: found.append(pids.has(hub.task(task).session)))
+            await hub.until_status(task, "review")
+            await hub.until_idle()
+            (group,) = (one for one in hub.directory.parts.service_groups if one.name == "checks")
+            assert group.commit_driven == (check_runner(hub),)
+            assert idle_seconds(group, 600.0, 1) == idle_seconds(group, 600.0, 0) == 1.0
+
+    run(scenario())
+    assert not found[-1], "they are woken when nothing of the program is left"
+
+
+def test_slow_check_keeps_no_later_one_waiting(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", "", start=False) as hub:
+            slow = make_finished(hub, f"until test -e {tmp_path}/go; do sleep 0.02; done")
+            service = check_runner(hub)
+            checking = asyncio.create_task(asyncio.to_thread(service.run_once, 0))
+            later = make_finished(hub, "true")
+            await hub.until(lambda: hub.task(later).is_proven)
+            assert hub.task(slow).awaits_checks
+            (tmp_path / "go").touch()
+            assert await checking == 2
 
     run(scenario())
 

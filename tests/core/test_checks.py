@@ -2,6 +2,7 @@
 
 import pytest
 
+from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, ReportOutcome
 from dragoman.core.base import CHECKS_LIST
 from dragoman.core.check_state import (
@@ -145,12 +146,21 @@ def test_late_results_and_those_of_others_change_nothing() -> None:
     assert events_of(world.decide(HUB, RecordChecks("T", 1, (FAILED,)))) == []
 
 
-@pytest.mark.parametrize("outcome", ["needs_review", "partial"])
-def test_work_that_its_agent_does_not_call_done_is_not_checked(outcome: str) -> None:
+def test_partly_done_work_is_not_checked() -> None:
     world = with_fields(held(), checks=(TESTS,))
-    world.do(ALICE, ReportOutcome("T", outcome, apply=True))  # pyright: ignore[reportArgumentType]
+    world.do(ALICE, ReportOutcome("T", "partial", apply=True))
 
     assert not world.tasks["T"].awaits_checks
+    world.do(HUMAN, MoveTask("T", "done"))
+
+
+@pytest.mark.parametrize("actor", [ALICE, HUB], ids=["agent", "hub"])
+def test_work_that_wants_a_review_is_checked_and_stays_in_review(actor: Actor) -> None:
+    world = with_fields(held(review_required=False), checks=(TESTS,))
+    world.do(actor, ReportOutcome("T", "needs_review", apply=True))
+    assert world.code(HUMAN, MoveTask("T", "done")) == "invalid_transition"
+    found = checked(world, PASSED).tasks["T"]
+    assert (found.status, found.is_proven) == ("review", True)
     world.do(HUMAN, MoveTask("T", "done"))
 
 

@@ -239,6 +239,20 @@ def test_repeated_report_of_current_status_is_a_no_op(
             assert decision.receipt.status == status
 
 
+@proves("REPORT-REPEAT")
+@pytest.mark.parametrize("by_move", [False, True], ids=["report", "move"])
+def test_own_report_is_repeated_by_its_agent_alone(by_move: bool) -> None:
+    own = ReportOutcome("T", "done", apply=True, is_own=True)
+    world = with_fields(held(), agents=("bob", "alice"))
+    world.do(ALICE, MoveTask("T", "review") if by_move else own)
+    assert world.do(ALICE, own).receipt.is_no_op
+    assert world.do(ALICE, replace(own, fence=1)).receipt.is_no_op
+    assert world.code(ALICE, replace(own, fence=7)) == "lease_lost"
+    assert world.code(BOB, own) == "lease_lost", "its work was taken away before"
+    for stranger in (CAROL, HUMAN, ORCHESTRATOR):
+        assert world.code(stranger, own) == "unauthorized_agent"
+
+
 @proves("ATTEMPT-RESULT")
 def test_later_report_of_attempt_replaces_earlier_one() -> None:
     world = held()

@@ -12,7 +12,7 @@ from dragoman.core.attempt import (
     LimitAttempt,
 )
 from dragoman.core.errors import Refusal
-from tests.core.world import HUB, HUMAN, NOW, World, held
+from tests.core.world import HUB, HUMAN, NOW, ORCHESTRATOR, World, held, task
 from tests.requirements import proves
 
 pytestmark = proves("USAGE-LIMIT")
@@ -69,9 +69,46 @@ def test_shorter_pause_is_replaced_and_a_longer_one_with_an_end_stays(world: Wor
     assert isinstance(again.do(ALICE, LimitAttempt("T", NOW + HOUR)).events[-1][1], AgentPaused)
 
 
-def test_agent_that_is_not_known_or_left_alone_is_not_paused(world: World) -> None:
+def test_agent_that_is_left_alone_is_not_paused(world: World) -> None:
     assert len(world.do(ALICE, LimitAttempt("T", NOW + HOUR, pauses=False)).events) == 1
-    assert len(held().do(ALICE, LimitAttempt("T", NOW + HOUR)).events) == 1
+    assert world.do(ALICE, ClaimTask("T", "alice")).events
+
+
+def test_agent_that_is_not_registered_is_paused_as_well() -> None:
+    world = held()
+    world.do(ALICE, LimitAttempt("T", NOW + HOUR))
+    record = world.agents["alice"]
+    assert record.role == "agent"
+    assert record.active_pause(NOW + HOUR) is not None
+
+
+def test_person_who_meets_a_limit_is_not_registered_as_an_agent() -> None:
+    world = World(task("T"))
+    world.do(HUMAN, ClaimTask("T", HUMAN.name))
+    assert len(world.do(HUMAN, LimitAttempt("T", NOW + HOUR)).events) == 1
+
+
+@pytest.mark.parametrize("named", ["T", ""])
+def test_paused_agent_gets_no_work_until_its_pause_ends(world: World, named: str) -> None:
+    world.do(ALICE, LimitAttempt("T", NOW + HOUR))
+    refused = world.decide(ALICE, ClaimTask(named, "alice"))
+    assert isinstance(refused, Refusal)
+    assert refused == Refusal(
+        "nothing_ready",
+        "alice is paused until 2026-02-09T15:31:00.000Z: usage limit of alice until "
+        "2026-02-09T15:30:00.000Z; `dragoman agent resume alice` ends that",
+    )
+    assert world.code(ORCHESTRATOR, ClaimTask(named, "alice")) == "nothing_ready"
+    ended = NOW + HOUR + LIMIT_MARGIN_MS
+    assert world.do(ALICE, ClaimTask(named, "alice"), ended).events
+
+
+def test_paused_agent_keeps_what_it_holds() -> None:
+    world = held()
+    world.do(HUMAN, RegisterAgent("alice"))
+    world.do(HUMAN, PauseAgent("alice", "by hand"))
+    assert world.do(ALICE, ClaimTask("T", "alice", renew_if_held=True)).lease is not None
+    assert world.code(ALICE, ClaimTask("T", "alice")) == "nothing_ready"
 
 
 @pytest.mark.parametrize(

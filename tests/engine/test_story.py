@@ -273,7 +273,7 @@ def test_checks_are_told_with_their_results_and_output(lab: Lab) -> None:
     lab.do(ALICE, ReportOutcome("t1", "done", apply=True))
     results = (
         CheckResult("make lint", 0),
-        CheckResult("make test", 2, output="1 failed"),
+        CheckResult("make test", 2, output_sha256="ab" * 32, output="1 failed"),
         CheckResult("make doc", None, "it had not ended after 1 s"),
     )
     lab.do(HUB_ACTOR, RecordChecks("t1", 1, results))
@@ -281,8 +281,9 @@ def test_checks_are_told_with_their_results_and_output(lab: Lab) -> None:
     told = one(tell(lab), "task.checked")
     assert told.title == "ran 3 checks of attempt 1: failed"
     assert told.text == (
-        "make lint: passed\n\nmake test: exit code 2\n\n1 failed\n\n"
-        "make doc: it had not ended after 1 s"
+        "make lint: passed, exit code 0\n\n"
+        f"make test: failed, exit code 2, SHA-256 of its output {'ab' * 32}\n\n1 failed\n\n"
+        "make doc: failed, it had not ended after 1 s"
     )
 
 

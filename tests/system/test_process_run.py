@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.system.process import Timeouts, run_program
+from dragoman.system.process import LimitExceeded, Timeouts, run_program
 from tests.requirements import proves
 from tests.traces import Trace
 
@@ -63,8 +63,9 @@ def test_cancelled_program_is_ended_early(tmp_path: Path) -> None:
 
 
 def test_endless_output_times_out(tmp_path: Path) -> None:
-    with pytest.raises(TimeoutError, match=r"not ended after 0\.3 s"):
+    with pytest.raises(LimitExceeded, match=r"not ended after 0\.3 s") as ended:
         run_program(("yes",), b"", SHELL, tmp_path, Timeouts(0.3, GRACE_S))
+    assert ended.value.output.endswith(b"y\n")
 
 
 def test_program_ignoring_sigterm_is_killed_with_children(tmp_path: Path, trace: Trace) -> None:

@@ -17,11 +17,14 @@ from dragoman.files.atomic_write import force_folder
 from dragoman.files.layout import FOLDERS_LOCK, check_log_path, task_folder_path
 from dragoman.files.task_work_folder import gather_task_folder
 from dragoman.services.check_runner import CheckRunner
-from dragoman.system.process import PidFiles, Timeouts, run_program
+from dragoman.system.process import LimitExceeded, PidFiles, Timeouts, kill_leftover, run_program
 from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.safe_text import safe_text
 
 _SHELL: Final = ("/bin/sh", "-c")
+
+_CHECK_VARIABLE: Final = "DRAGOMAN_CHECK"
+"""Variable that all processes of a check have, with the file for its output."""
 
 
 def open_check_runner(settings: Settings, data: Path, hub: Hub) -> CheckRunner:
@@ -42,17 +45,20 @@ def _run_check(
     command, begun = task.required_checks[number - 1], monotonic()
     code: int | None = None
     problem, output = "", b""
+    path = check_log_path(task.aof_id, task.attempts, number)
+    marker = f"{_CHECK_VARIABLE}={data / path}"
     try:
         agent = settings.agents.get(task.assignee)
         folder = _find_folder(settings, data, agent, task)
         variables = _variables(agent, task)
+        kill_leftover(0, "", marker)  # of a hub that was killed meanwhile
         wrap = _open_wrap(settings, data, task.assignee, agent, variables)
         limits = Timeouts(settings.checks.timeout_ms / 1_000, is_over=is_over)
         before = _describe_work(folder, variables, wrap)
         code, output = run_program(
             wrap((*_SHELL, command), folder),
             b"",
-            variables,
+            {**variables, _CHECK_VARIABLE: f"{data / path}"},
             folder,
             limits,
             settings.checks.output_bytes,
@@ -61,15 +67,21 @@ def _run_check(
             problem = "it changed the work that it checks"
     except InterruptedError:
         raise
+    except LimitExceeded as error:
+        problem, output = f"{error}", error.output
     except OSError as error:
         problem = f"{error.strerror or error}"
+    finally:
+        kill_leftover(0, "", marker)  # what has left its process group
     duration_ms = round((monotonic() - begun) * 1_000)
     text = hub.redaction.redactor.text(output.decode(errors="replace")).text
     log = text.encode()
-    with closing(SafeDisk(data)) as disk:
-        path = check_log_path(task.aof_id, task.attempts, number)
-        force_folder(disk, path.rpartition("/")[0])
-        disk.write(path, log)
+    try:
+        with closing(SafeDisk(data)) as disk:
+            force_folder(disk, path.rpartition("/")[0])
+            disk.write(path, log)
+    except OSError as error:
+        problem = problem or f"its output could not be kept: {error.strerror or error}"
     return CheckResult(
         command,
         code,

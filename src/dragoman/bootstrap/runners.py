@@ -102,6 +102,7 @@ def open_dispatcher(
         new_id=new_id,
         warn=lambda text: _log.warning("%s", safe_text(text, one_line=True)),
         cancel_starts=cancelled.set,
+        on_run_end=partial(directory.hints.notify, ()),
     )
     dispatcher = Dispatcher(hub, agents, policy, ports)
     directory.hints.subscribe(dispatcher.hint)

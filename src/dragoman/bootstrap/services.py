@@ -220,8 +220,13 @@ def service_groups(
         ),
         # Once a day it reads all handoffs.
         ServiceGroup("upkeep", files.upkeep, interval_seconds=60.0),
-        # A check may take as long as its time limit.
-        ServiceGroup("checks", (ports.check_runner,), hang_timeout_seconds=inf),
+        # A check may take as long as its time limit, which delays no round after it.
+        ServiceGroup(
+            "checks",
+            commit_driven=(ports.check_runner,),
+            idle_factor=0,
+            hang_timeout_seconds=inf,
+        ),
         ServiceGroup("checkpoint", commit_driven=(ports.checkpointer,)),
         ServiceGroup("notifier", commit_driven=(ports.notifier,)),
         ServiceGroup("owner-inbox", (ports.owner_notifier,)),

@@ -78,7 +78,7 @@ class RevokeToken(Command, frozen=True, tag="token.revoke"):
 
 
 class PauseAgent(Command, frozen=True, tag="agent.pause"):
-    """Start nothing more for a known agent; its running work continues."""
+    """Give no more work to a known agent; its running work continues."""
 
     free_text = ("reason",)
 
@@ -89,7 +89,7 @@ class PauseAgent(Command, frozen=True, tag="agent.pause"):
 
 
 class ResumeAgent(Command, frozen=True, tag="agent.resume"):
-    """Let a paused agent be started again; no-op for one that is not paused."""
+    """Give work to a paused agent again; no-op for one that is not paused."""
 
     name: str
 
@@ -145,7 +145,7 @@ class TokenRevoked(Event, frozen=True):
 
 
 class AgentPaused(Event, frozen=True):
-    """Nothing more is started for the agent, until a time if there is one, or until it resumes."""
+    """The agent gets no more work, until a time if there is one, or until it resumes."""
 
     reason: str
     until: int | None = None
@@ -292,6 +292,11 @@ class Pause(Struct, frozen=True, omit_defaults=True):
     def is_active(self, now: int) -> bool:
         """True unless it has ended by itself."""
         return self.until is None or now < self.until
+
+
+def describe_pause(until: int | None) -> str:
+    """Describe a pause by its end, if that is known."""
+    return "paused" if until is None else f"paused until {to_rfc3339(until)}"
 
 
 class AgentRecord(Struct, frozen=True, omit_defaults=True):
@@ -717,7 +722,7 @@ _PAUSE_RECEIPT = Receipt("", None)
 
 
 def decide_pause_agent(command: PauseAgent, read: Read, _: int) -> Decision | Refusal:
-    """Pause an agent: nothing more is started for it. The same pause again is a no-op."""
+    """Pause an agent: it gets no more work. The same pause again is a no-op."""
     refusal = limits.check_text("reason", command.reason, limits.MAX_REASON, minimum=1) or (
         None
         if command.until is None

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core import limits
 from dragoman.core.actor import HUB_NAME, HUB_NAME_TAKEN, Actor
-from dragoman.core.agent import AgentPaused, AgentRecord
+from dragoman.core.agent import AgentPaused, AgentRecord, AgentRegistered
 from dragoman.core.attempt_state import (
     ESCALATED_QUIET,
     FLAGGED_QUIET,
@@ -140,6 +140,8 @@ class ReportOutcome(TaskCommand, frozen=True, tag="task.report"):
     """Final result of the attempt: the same again is a repeat, another one an anomaly."""
     attempt: int = 0
     """Number of the attempt that a final result is about, where it is stated."""
+    is_own: bool = False
+    """Refuse a report that has taken effect already unless its agent repeats it."""
 
 
 class EndAttempt(TaskCommand, frozen=True, tag="attempt.end"):
@@ -346,10 +348,12 @@ def decide_limit_attempt(command: LimitAttempt, read: Read, now: int) -> Decisio
     text = f"{reason}: {command.reason}"[: limits.MAX_REASON] if command.reason else reason
     released = Transitioned(task.status, "ready", text, is_taken=holder != read.actor)
     events: StreamEvents = ((task_stream(task.id), released),)
-    record = read.agent(holder.name)
+    record, stream = read.agent(holder.name), agent_stream(holder.name)
     pause = AgentPaused(reason, _limit_end(command.until, now))
-    if command.pauses and record is not None and not _is_paused_as_long(record, pause, now):
-        events = (*events, (agent_stream(holder.name), pause))
+    if command.pauses and record is None and holder.role == "agent":
+        events = (*events, (stream, AgentRegistered(holder.name, "agent")), (stream, pause))
+    elif command.pauses and record is not None and not _is_paused_as_long(record, pause, now):
+        events = (*events, (stream, pause))
     return Decision(task_receipt(task, "ready"), events, LeaseChange(task.id, None))
 
 
@@ -451,7 +455,8 @@ def _checkpoint_contents(checkpoint: TaskCheckpointed | Checkpoint | None) -> tu
 def decide_report_outcome(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
     """Record the outcome of an attempt; a later report of it replaces an earlier one until applied.
 
-    A report that has taken effect already is a no-op, whoever repeats it (S-AOF-2).
+    A report that has taken effect already is a no-op, whoever repeats it (S-AOF-2), unless the
+    command wants it to be the caller's own.
     """
     task = read.task(command.task)
     if isinstance(task, Refusal):
@@ -471,7 +476,11 @@ def decide_report_outcome(command: ReportOutcome, read: Read, now: int) -> Decis
             return repeat
     elif _has_taken_effect(task, command.outcome):
         no_op_receipt = replace(task_receipt(task, task.status), is_no_op=True)
-        return check_repeat(command.fence, task, read, now) or Decision(no_op_receipt)
+        return (
+            check_repeat(command.fence, task, read, now)
+            or (_check_own_work(task, read, now) if command.is_own else None)
+            or Decision(no_op_receipt)
+        )
     lease = read.lease(task)
     is_by_hub = read.actor.role == "system"
     holder = _acting_holder(read.actor, lease)
@@ -649,6 +658,13 @@ def _has_taken_effect(task: Task, outcome: Outcome) -> bool:
     if outcome == "failed":
         return False
     return task.status in ("done", outcome_path(task, outcome)[-1])
+
+
+def _check_own_work(task: Task, read: Read, now: int) -> Refusal | None:
+    """Refuse unless the caller did the work of the last attempt."""
+    worker = task.reported.agent if task.reported else task.assignee
+    is_own = read.actor.name in task.agents and read.actor.name == worker
+    return None if is_own else check_holds(read.actor, task, read.lease(task), None, now)
 
 
 def _apply_outcome(

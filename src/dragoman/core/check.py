@@ -24,7 +24,8 @@ def decide_record_checks(command: RecordChecks, read: Read, _: int) -> Decision 
     failed = next((one for one in command.results if not one.has_passed), None)
     event = TaskChecked(command.attempt, failed is None, command.results)
     checked: StreamEvents = ((task_stream(task.id), event),)
-    if failed is None and task.review_required:
+    is_done = task.reported is None or task.reported.outcome == "done"
+    if failed is None and (task.review_required or not is_done):
         return Decision(task_receipt(task, task.status), checked)
     if failed is None:
         done = transition_events(task, "done", CHECKS_PASSED_REASON, read)

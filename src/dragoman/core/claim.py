@@ -1,5 +1,6 @@
 """Claim a task: begin an attempt, with a lease and a new fencing token (S-RUN)."""
 
+from dragoman.core.agent import describe_pause
 from dragoman.core.attempt import ClaimTask, check_claimable, check_may_claim
 from dragoman.core.attempt_state import TaskClaimed, grant_lease, renew_lease
 from dragoman.core.authority import recorded_dispatcher
@@ -36,7 +37,9 @@ def decide_claim_task(command: ClaimTask, read: Read, now: int) -> Decision | Re
         return Decision(
             task_receipt(task, task.status, lease_now), (), LeaseChange(task.id, lease_now)
         )
-    refusal = check_claimable(task, command, lease_now, now)
+    refusal = _check_paused(command.agent, read, now) or check_claimable(
+        task, command, lease_now, now
+    )
     if refusal:
         return refusal
     attempt, fence = task.attempts + 1, task.fence + 1
@@ -56,6 +59,16 @@ def decide_claim_task(command: ClaimTask, read: Read, now: int) -> Decision | Re
         ((task_stream(task.id), event),),
         LeaseChange(task.id, lease),
     )
+
+
+def _check_paused(agent: str, read: Read, now: int) -> Refusal | None:
+    """Refuse work to an agent that is paused, as one that has reached a usage limit."""
+    known = read.agent(agent)
+    pause = known.active_pause(now) if known is not None else None
+    if pause is None:
+        return None
+    detail = f"{agent} is {describe_pause(pause.until)}: {pause.reason}"
+    return Refusal("nothing_ready", f"{detail}; `dragoman agent resume {agent}` ends that")
 
 
 def _next_eligible(queues: tuple[str, ...], agent: str, read: Read, now: int) -> Task | None:

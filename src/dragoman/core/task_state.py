@@ -675,8 +675,9 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def awaits_checks(self) -> bool:
-        """True if its work was reported done, and the hub has not run its checks since."""
-        is_finished = self.reported is None or self.reported.outcome == "done"
+        """True if its work is finished, as far as is known, and the hub has not run its checks
+        since."""
+        is_finished = self.reported is None or self.reported.outcome != "partial"
         is_checked = self.evidence is not None and self.evidence.attempt == self.attempts
         return (
             self.status == "review"

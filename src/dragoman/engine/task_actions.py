@@ -168,6 +168,7 @@ def _report(
         said.fence,
         apply,
         settings.backoff,
+        is_own=True,
     )
 
 

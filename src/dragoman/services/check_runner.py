@@ -5,7 +5,7 @@ in the ledger.
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from threading import Event
 from typing import Final
@@ -19,7 +19,10 @@ from dragoman.engine.ports import ListQuery
 from dragoman.engine.queries.entries import LIST_PAGE, stream_state, walk_list
 
 _MAX_TASKS: Final = 100
-"""Tasks of one round."""
+"""Tasks that are looked at together."""
+
+_LOOK_SECONDS: Final = 1.0
+"""Time between two looks for further tasks while checks run."""
 
 RunCheck = Callable[[Task, int, Callable[[], bool]], CheckResult]
 """Runs the n-th check of a task, counted from 1, until it ends or is not needed any more; then it
@@ -50,21 +53,36 @@ class CheckRunner:
         self._stopped.set()
 
     def run_once(self, now: int) -> int:
-        """Run the checks of all tasks that wait for them; the number of tasks."""
+        """Run the checks of all tasks that wait for them; the number of tasks.
+
+        Those that come meanwhile do not wait for the slowest check of a round.
+        """
         del now
-        query = ListQuery(CHECKS_LIST, limit=LIST_PAGE)
+        running: dict[Future[bool], str] = {}
+        done = 0
+        with ThreadPoolExecutor(self._concurrency, thread_name_prefix="checks") as pool:
+            while True:
+                waiting = [] if self._stopped.is_set() else self._list_waiting()
+                for task in waiting:
+                    if task.id not in running.values():
+                        running[pool.submit(self._check_task, task)] = task.id
+                if not running:
+                    return done
+                ended, _ = wait(running, _LOOK_SECONDS, FIRST_COMPLETED)
+                for future in ended:
+                    del running[future]
+                    done += future.result()
+
+    def _list_waiting(self) -> list[Task]:
+        """List tasks that wait for their checks, and whose program has ended."""
         store = self._hub.store
-        listed = islice(walk_list(store, query), _MAX_TASKS)
+        listed = islice(walk_list(store, ListQuery(CHECKS_LIST, limit=LIST_PAGE)), _MAX_TASKS)
         states = (stream_state(store, item.row) for item in listed)
-        waiting = [
+        return [
             state
             for state in states
             if isinstance(state, Task) and not (state.session and self._is_running(state.session))
         ]
-        if not waiting:
-            return 0
-        with ThreadPoolExecutor(self._concurrency, thread_name_prefix="checks") as pool:
-            return sum(pool.map(self._check_task, waiting))
 
     def _check_task(self, task: Task) -> bool:
         """Run the checks of a task up to the first that fails, and record them."""

@@ -47,8 +47,13 @@ class Timeouts(Struct, frozen=True):
 _DEFAULT_TIMEOUTS: Final = Timeouts()
 
 
-class OutputTooLarge(OSError):
-    """A program wrote more output than it may."""
+class LimitExceeded(TimeoutError):
+    """A program was ended because it took too long, or wrote too much."""
+
+    def __init__(self, problem: str, output: bytes) -> None:
+        super().__init__(problem)
+        self.output = output
+        """The last bytes that it wrote until then."""
 
 
 def run_program(
@@ -61,9 +66,9 @@ def run_program(
 ) -> tuple[int, bytes]:
     """Run a program with this input; return its exit code and the end of its output.
 
-    OSError when it cannot be started, TimeoutError when it did not end in time, InterruptedError
-    when it was cancelled, OutputTooLarge when it wrote more than `max_output_bytes` (0: it may, and
-    the rest is dropped). Whatever it has started in its process group ends with it.
+    OSError when it cannot be started, InterruptedError when it was cancelled, LimitExceeded when it
+    did not end in time or wrote more than `max_output_bytes` (0: it may, and the rest is dropped).
+    Whatever it has started in its process group ends with it.
     """
     # Files and no pipes, so that neither side ever waits for the other.
     with TemporaryFile() as data, TemporaryFile() as output:
@@ -79,28 +84,32 @@ def run_program(
             start_new_session=True,
         )
         try:
-            code = _wait_for(program, timeouts, output, max_output_bytes)
+            problem = _wait_for(program, timeouts, output, max_output_bytes)
         finally:
             _terminate_group(program, timeouts.grace_seconds)
         kept_bytes = max_output_bytes or _MAX_OUTPUT_BYTES
         output.seek(max(0, output.seek(0, os.SEEK_END) - kept_bytes))
-        return code, output.read()
+        if problem:
+            raise LimitExceeded(problem, output.read())
+        return program.returncode, output.read()
 
 
 def _wait_for(
     program: ChildProcess, timeouts: Timeouts, output: IO[bytes], max_output_bytes: int
-) -> int:
+) -> str:
+    """Wait for the end of a program; return why it has to be ended instead."""
     deadline = time.monotonic() + timeouts.timeout_seconds
     while True:
         if max_output_bytes and os.fstat(output.fileno()).st_size > max_output_bytes:
-            raise OutputTooLarge(f"it wrote more than {max_output_bytes} bytes of output")
+            return f"it wrote more than {max_output_bytes} bytes of output"
         if timeouts.is_over():
             raise InterruptedError("it was stopped early: its caller no longer waits for it")
         remaining = deadline - time.monotonic()
         with suppress(subprocess.TimeoutExpired):
-            return program.wait(max(0.0, min(remaining, _POLL_SECONDS)))
+            program.wait(max(0.0, min(remaining, _POLL_SECONDS)))
+            return ""
         if remaining <= 0:
-            raise TimeoutError(f"it had not ended after {timeouts.timeout_seconds:g} s")
+            return f"it had not ended after {timeouts.timeout_seconds:g} s"
 
 
 def _terminate_group(program: ChildProcess, grace: float) -> None:

@@ -5,7 +5,8 @@ import json
 import os
 import subprocess
 import tomllib
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,19 @@ def test_client_is_connected_and_disconnected(dragoman: Console, project: Path, 
     assert "removed" in dragoman("connect", name, "--undo", "--write").out
     assert contents(project) == {}
     assert [*project.iterdir()] == [project / ".git"]
+
+
+@proves("CONNECT-UNTOUCHED")
+@pytest.mark.parametrize("name", NAMES)
+def test_undo_names_only_what_it_takes_back(dragoman: Console, project: Path, name: str) -> None:
+    empty = "" if CLIENTS[name].format == "toml" else "{}\n"
+    config = project / CLIENTS[name].config
+    config.parent.mkdir(exist_ok=True)
+    config.write_text(empty)
+    for more in ((), ("--write",)):
+        assert dragoman.ask("connect", name, "--undo", *more)["files"] == []
+        assert dragoman("connect", name, "--undo", *more).out.startswith("nothing to do")
+    assert config.read_text() == empty
 
 
 def test_what_was_written_starts_a_server(dragoman: Console, project: Path) -> None:
@@ -231,49 +245,107 @@ def test_configuration_of_a_user(dragoman: Console, project: Path, tmp_path: Pat
     assert "has no configuration of a user" in dragoman("connect", "vscode", "--user").err
 
 
+class Elsewhere:
+    """A hub that is reached by its address alone, and `dragoman connect` for it."""
+
+    def __init__(self, program: Program, url: str, token: str) -> None:
+        self.program = program
+        self.url = url
+        self._environment = program.environment({"DRAGOMAN_TOKEN": token})
+        del self._environment["DRAGOMAN_DATA"]
+
+    def connect(self, *words: str, code: int = 0) -> Any:
+        """Connect Claude Code."""
+        done = subprocess.run(
+            (*COMMAND, "--url", self.url, "connect", "claude-code", *words, "--json"),
+            capture_output=True,
+            text=True,
+            env=self._environment,
+            check=False,
+        )
+        assert done.returncode == code, done
+        return json.loads(done.stdout)
+
+    def tokens(self, agent: str) -> list[str]:
+        """States of the tokens of an agent."""
+        return [one["state"] for one in self.program.ask("agent", "show", agent)["tokens"]]
+
+
+@contextmanager
+def hub_elsewhere(dragoman: Console, bytecode: Path) -> Generator[Elsewhere]:
+    """Run a hub whose data directory the client does not know."""
+    with closing(Program(dragoman.data, bytecode)) as program:
+        token = program.ask_here("agent", "add", "pat", "--role", "human")["token"]
+        with run_hub(program) as hub:
+            yield Elsewhere(program, hub.url, token)
+
+
 def test_hub_elsewhere_gets_a_token_that_git_does_not_commit(
     dragoman: Console, project: Path, bytecode: Path
 ) -> None:
-    with closing(Program(dragoman.data, bytecode)) as program:
-        token = program.ask_here("agent", "add", "pat", "--role", "human")["token"]
-        environment = program.environment({"DRAGOMAN_TOKEN": token})
-        del environment["DRAGOMAN_DATA"]
-        with run_hub(program) as hub:
+    with hub_elsewhere(dragoman, bytecode) as hub:
+        assert len(hub.connect("--hooks")["files"]) == 4
+        assert contents(project) == {}
+        for ignored in ("", ".mcp.json\n"):
+            (project / ".gitignore").write_text(ignored)
+            refused = hub.connect("--hooks", "--write", code=1)
+            assert refused["code"] == "policy_violation"
+        (project / ".gitignore").write_text(".mcp.json\n.claude/\n")
+        hub.connect("--hooks", "--write")
+        own = server_in(project, "claude-code")["env"]["DRAGOMAN_TOKEN"]
+        assert own.startswith("drg_claude-code_")
+        assert hub.connect("--hooks", "--write")["files"] == []
+        for name in (".mcp.json", ".claude/dragoman.token"):
+            assert (project / name).stat().st_mode & 0o777 == 0o600
 
-            def connect(*words: str, code: int = 0) -> Any:
-                done = subprocess.run(
-                    (*COMMAND, "--url", hub.url, "connect", "claude-code", *words, "--json"),
-                    capture_output=True,
-                    text=True,
-                    env=environment,
-                    check=False,
-                )
-                assert done.returncode == code, done
-                return json.loads(done.stdout)
+        command = hook_command(project)
+        assert own not in command
+        event = {"hook_event_name": "PermissionRequest", "session_id": "s", "tool_name": "Bash"}
+        subprocess.run(("sh", "-c", command), input=json.dumps(event), text=True, check=True)
+        needs = hub.program.ask("status")["attention"]
+        assert [item["kind"] for item in needs] == ["waits_for_input"]
 
-            assert len(connect("--hooks")["files"]) == 4
-            assert contents(project) == {}
-            for ignored in ("", ".mcp.json\n"):
-                (project / ".gitignore").write_text(ignored)
-                assert connect("--hooks", "--write", code=1)["code"] == "policy_violation"
-            (project / ".gitignore").write_text(".mcp.json\n.claude/\n")
-            connect("--hooks", "--write")
-            own = server_in(project, "claude-code")["env"]["DRAGOMAN_TOKEN"]
-            assert own.startswith("drg_claude-code_")
-            assert connect("--hooks", "--write")["files"] == []
-            for name in (".mcp.json", ".claude/dragoman.token"):
-                assert (project / name).stat().st_mode & 0o777 == 0o600
+        hub.connect("--undo", "--write")
+        assert contents(project).keys() == {".gitignore"}
 
-            hooks = json.loads((project / ".claude/settings.json").read_text())["hooks"]
-            command = hooks["PermissionRequest"][0]["hooks"][0]["command"]
-            assert own not in command
-            event = {"hook_event_name": "PermissionRequest", "session_id": "s", "tool_name": "Bash"}
-            subprocess.run(("sh", "-c", command), input=json.dumps(event), text=True, check=True)
-            needs = program.ask("status")["attention"]
-            assert [item["kind"] for item in needs] == ["waits_for_input"]
 
-            connect("--undo", "--write")
-            assert contents(project).keys() == {".gitignore"}
+def hook_command(project: Path) -> str:
+    """Command of a hook of Claude Code."""
+    hooks = json.loads((project / ".claude/settings.json").read_text())["hooks"]
+    return hooks["PermissionRequest"][0]["hooks"][0]["command"]
+
+
+def test_token_that_no_configuration_has_any_more_is_revoked(
+    dragoman: Console, project: Path, bytecode: Path
+) -> None:
+    (project / ".gitignore").write_text(".mcp.json\n.claude/\n")
+    with hub_elsewhere(dragoman, bytecode) as hub:
+        hub.connect("--hooks", "--write")
+        assert hub.tokens("claude-code") == ["good"]
+
+        hub.connect("--agent", "bob", "--write")
+        token = server_in(project, "claude-code")["env"]["DRAGOMAN_TOKEN"]
+        assert token.startswith("drg_bob_"), "a token speaks for its own agent"
+        assert (project / ".claude/dragoman.token").read_text() == f"{token}\n"
+        assert "--as bob" in hook_command(project), "hooks that are there follow"
+        assert (hub.tokens("claude-code"), hub.tokens("bob")) == (["revoked"], ["good"])
+
+        assert hub.connect("--undo")["remarks"] == [f"its token for {hub.url} is revoked then"]
+        assert hub.tokens("bob") == ["good"]
+        undone = hub.connect("--undo", "--write")
+        assert undone["remarks"] == [f"revoked its token for {hub.url}"]
+        assert contents(project).keys() == {".gitignore"}
+        assert hub.tokens("bob") == ["revoked"]
+        assert hub.connect("--undo", "--write")["files"] == []
+
+        hub.connect("--write")
+        hub.program.ask("agent", "revoke", "claude-code")
+        (remark,) = hub.connect("--undo", "--write")["remarks"]
+        assert remark == f"its token for {hub.url} was not good any more"
+        hub.connect("--write")
+    (remark,) = hub.connect("--undo", "--write")["remarks"]
+    assert remark.startswith(f"its token for {hub.url} stays good until `dragoman agent revoke")
+    assert contents(project).keys() == {".gitignore"}
 
 
 def test_missing_data_directory_is_told(dragoman: Console, project: Path, tmp_path: Path) -> None:

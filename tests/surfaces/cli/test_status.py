@@ -44,6 +44,21 @@ def test_status_of_an_empty_hub_says_what_to_do(dragoman: Console) -> None:
     ]
 
 
+@proves("USAGE-LIMIT")
+def test_status_says_until_when_an_agent_is_paused(dragoman: Console) -> None:
+    dragoman.make("One", "--id", "one", "--ready")
+    dragoman.ask("task", "claim", "one", "--agent", "ada")
+    ended = ("--until", "2098-12-31T23:59:00Z", "--reason", "You've hit your limit")
+    dragoman.ask("task", "limit", "one", "--agent", "ada", *ended)
+
+    until = "ada is paused until 2099-01-01T00:00:00.000Z while 1 ready task waits"
+    assert until in dragoman("status").out
+    dragoman.ask("task", "move", "one", "backlog")
+    shown = dragoman("status").out
+    assert "nothing needs you" in shown
+    assert "ada (1s ago, paused until 2099-01-01T00:00:00.000Z: usage limit of ada" in shown
+
+
 def test_status_is_one_screen(dragoman: Console) -> None:
     make_fleet(dragoman)
 

@@ -322,6 +322,24 @@ def test_update_that_cannot_change_the_status_is_an_error(server: HubServer) -> 
 
 
 @proves("MCP-EFFECT")
+@pytest.mark.parametrize("outcome", ["done", "partial", "needs_review"])
+def test_only_its_agent_repeats_a_completion(server: HubServer, outcome: str) -> None:
+    task = server.submit(CreateTask("Done by ada", ready=True))
+    call_once(server, "ada", "claim", task=task)
+
+    async def complete(client: Client) -> str:
+        return await refusal_code(client, "complete", task=task, outcome=outcome)
+
+    for _ in range(2):
+        assert call_once(server, "ada", "complete", task=task, outcome=outcome) == {
+            "task": task,
+            "status": "review",
+        }
+    assert run_with_client(server, "bob", complete) == "unauthorized_agent"
+    assert call_once(server, "ada", "read", task=task)["report"]["agent"] == "ada"
+
+
+@proves("MCP-EFFECT")
 def test_message_whose_effect_is_refused_is_an_error_and_delivered(server: HubServer) -> None:
     task = server.submit(CreateTask("Held by bob", ready=True))
     call_once(server, "bob", "claim", task=task)

@@ -13,7 +13,7 @@ from unicodedata import normalize
 import msgspec
 from msgspec import Struct
 
-from dragoman.core.agent import TIERS, AgentDescriptor, AgentRecord, Reputation
+from dragoman.core.agent import TIERS, AgentDescriptor, AgentRecord, Reputation, describe_pause
 from dragoman.core.authority import holder_objection
 from dragoman.core.intent.candidate import (
     LOCALITY_PREFIX,
@@ -24,7 +24,7 @@ from dragoman.core.intent.candidate import (
 )
 from dragoman.core.intent.state import Intent
 from dragoman.core.task_state import Task
-from dragoman.core.timestamps import format_duration, to_rfc3339
+from dragoman.core.timestamps import format_duration
 from dragoman.text.safe_text import HARMFUL
 from dragoman.text.search_terms import Words, extract_words
 
@@ -233,8 +233,7 @@ def _veto_availability(case: Candidacy) -> str | None:
     pause = case.record.active_pause(case.now)
     if pause is None:
         return holder_objection(case.record) or None
-    until = "" if pause.until is None else f" until {to_rfc3339(pause.until)}"
-    return f"it is paused{until}: {pause.reason}"
+    return f"it is {describe_pause(pause.until)}: {pause.reason}"
 
 
 def _veto_latency(case: Candidacy) -> str | None:

@@ -12,7 +12,7 @@ from typing import Final, get_args
 
 from msgspec import Struct
 
-from dragoman.core.agent import AgentRecord
+from dragoman.core.agent import AgentRecord, describe_pause
 from dragoman.core.attempt import explain_wait
 from dragoman.core.attempt_state import ESCALATED_QUIET, Lease
 from dragoman.core.base import ATTENTION_LIST, AttentionKind, Status
@@ -373,7 +373,7 @@ def _paused_item(record: AgentRecord, queues: Mapping[str, int], now: int) -> At
     return AttentionItem(
         "paused",
         pause.since,
-        one_line(f"{record.name} is paused while {tasks}", pause.reason),
+        one_line(f"{record.name} is {describe_pause(pause.until)} while {tasks}", pause.reason),
         f"dragoman agent resume {record.name}",
         agent=record.name,
     )

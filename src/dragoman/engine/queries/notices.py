@@ -8,7 +8,7 @@ it knows.
 from collections.abc import Callable
 from typing import Any, Final
 
-from dragoman.core.agent import AgentPaused
+from dragoman.core.agent import AgentPaused, describe_pause
 from dragoman.core.attempt_state import AttemptEscalated, AttemptQuiet
 from dragoman.core.base import Event
 from dragoman.core.event_table import EVENT_NAMES
@@ -107,7 +107,7 @@ def _of_pause(_: Store, entry: Entry, event: AgentPaused) -> attention.Attention
     return attention.AttentionItem(
         "paused",
         read_line(entry.line).at,
-        attention.one_line(f"{name} is paused", event.reason),
+        attention.one_line(f"{name} is {describe_pause(event.until)}", event.reason),
         f"dragoman agent resume {name}",
         agent=name,
     )

@@ -198,8 +198,13 @@ def _package_text(event: HandoffProposed) -> str:
 
 
 def _check_text(result: CheckResult) -> str:
-    how = "passed" if result.has_passed else result.problem or f"exit code {result.exit_code}"
-    return _paragraphs(f"{result.command}: {how}", result.output)
+    facts = (
+        "passed" if result.has_passed else "failed",
+        result.problem,
+        "" if result.exit_code is None else f"exit code {result.exit_code}",
+        result.output_sha256 and f"SHA-256 of its output {result.output_sha256}",
+    )
+    return _paragraphs(f"{result.command}: {', '.join(filter(None, facts))}", result.output)
 
 
 _TEXTS: Final[dict[type[Event], Callable[[Any], str]]] = {

@@ -67,6 +67,8 @@ class DispatcherPorts(Struct, frozen=True):
     """Shows at the hub's terminal what keeps an agent from working."""
     cancel_starts: Callable[[], None] = lambda: None
     """Cancels long starts, like a checkout, when the hub stops."""
+    on_run_end: Callable[[], None] = lambda: None
+    """Called when nothing of a run is left: the checks of its work may begin."""
 
 
 class _PendingClaim(Struct, frozen=True):
@@ -377,6 +379,7 @@ class Dispatcher:
             if slots.is_removed and not slots.runs:
                 self._slots.pop(agent.name, None)
             self._wakeups.wake()
+            self._ports.on_run_end()
 
     async def _save_start(self, budget: Budget) -> None:
         """Save the usage before an agent with a budget starts; one without need not wait."""

@@ -565,10 +565,9 @@ def pause(
         str, option("--reason", "TEXT", "The reason, shown to others.", show_default=True)
     ] = DEFAULT_PAUSE_REASON,
 ) -> CommandResult:
-    """Stop the hub from starting work of an agent.
+    """Give no more work to an agent, whether the hub starts it or it asks itself.
 
-    What it works on goes on. An agent that asks for its work itself is not held back by it:
-    `dragoman agent revoke` does that.
+    What it works on goes on.
 
     \b
     Example:

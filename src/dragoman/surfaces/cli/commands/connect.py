@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Struct
 
 from dragoman.config import environment
+from dragoman.core.agent import parse_token
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.files.errors import BadFile
 from dragoman.surfaces.cli.agent_clients import (
@@ -43,6 +44,7 @@ ClientChoice = Literal["claude-code", "codex", "gemini-cli", "cursor", "vscode"]
 
 _MAX_BYTES: Final = 4 * 1024 * 1024
 _TOKEN_FILE: Final = "dragoman.token"  # noqa: S105  its name
+_ENDED_TOKEN_CODES: Final = ("token_revoked", "token_expired", "unauthenticated")
 _NEW_TOKEN: Final = "(a new token)"  # noqa: S105  it stands for one
 
 
@@ -80,6 +82,7 @@ def connect(
     if hooks and not known.hooks:
         raise_usage_error(f"{known.title} has no hooks that are known here")
     files = _ClientFiles(known, _project_folder(), for_user=user)
+    hooks = hooks or _has_hooks(files)
     name = context.acting_agent(agent) or client
     if undo:
         edits = _undo_edits(files)
@@ -89,12 +92,14 @@ def connect(
             private = [files.config, *([files.token] if hooks else [])]
             server = _server(context, files, name, private)
             edits = _edits(files, name, server, with_hooks=hooks)
-    changed = [edit for edit in edits if edit.before != edit.after]
+    changed = [edit for edit in edits if (edit.before or "") != edit.after]
     if write:
         for edit in changed:
             edit.write()
-    next_step = "" if undo else known.next_step
-    return _result(known, name, changed, is_written=write, next_step=next_step)
+    lines = [*_revoke_ended_token(known, edits[0], revoke=write)]
+    if write and not undo:
+        lines.append(f"next: {known.next_step}")
+    return _result(known, name, changed, lines, is_written=write)
 
 
 class _ClientFiles:
@@ -128,13 +133,19 @@ def _edits(files: _ClientFiles, name: str, server: Server, *, with_hooks: bool) 
 
 
 def _result(
-    client: AgentClient, name: str, changed: list["_File"], *, is_written: bool, next_step: str
+    client: AgentClient,
+    name: str,
+    changed: list["_File"],
+    lines: list[str],
+    *,
+    is_written: bool,
 ) -> CommandResult:
     data = {
         "client": client.name,
         "agent": name,
         "written": is_written,
         "files": [str(edit.path) for edit in changed],
+        "remarks": lines,
     }
 
     def show(screen: Screen) -> None:
@@ -142,15 +153,15 @@ def _result(
             screen.line("nothing to do: it is so already")
         for edit in changed:
             if is_written:
-                done = "wrote" if edit.after or edit.before is None else "removed"
+                done = "wrote" if edit.after else "removed"
                 screen.line(f"{done} {edit.path}")
             else:
                 screen.line((f"{edit.path}", "bold"))
                 for line in edit.diff():
                     screen.line(f"  {line}")
-        if is_written and next_step:
-            screen.line(f"next: {next_step}")
-        elif changed and not is_written:
+        for line in lines:
+            screen.line(line)
+        if changed and not is_written:
             screen.line("nothing was written: add --write")
 
     return CommandResult(data, show)
@@ -160,6 +171,14 @@ def _project_folder() -> Path:
     """The nearest folder upwards with a git repository, else the working directory."""
     here = Path.cwd()
     return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
+
+
+def _has_hooks(files: _ClientFiles) -> bool:
+    """Tell whether the client has our hooks, which follow its configuration."""
+    if not files.client.hooks:
+        return False
+    edit = _File.edit(files.hooks, lambda text: remove_hooks(files.client, text))
+    return (edit.before or "") != edit.after
 
 
 def _undo_edits(files: _ClientFiles) -> list["_File"]:
@@ -201,7 +220,7 @@ def _server(
     program = "dragoman" if shutil.which("dragoman") else sys.executable
     command = [] if program == "dragoman" else ["-m", "dragoman"]
     if url and context.shared.data is None:
-        token = _known_token(files, url) or _NEW_TOKEN
+        token = _known_token(files, url, name) or _NEW_TOKEN
         for path in private:
             _check_not_committed(path)
         if private and token == _NEW_TOKEN:
@@ -236,15 +255,46 @@ def _hook_command(client: AgentClient, name: str, server: Server, token_file: Pa
     return f"{variable}{command} 2>/dev/null || true"
 
 
-def _known_token(files: _ClientFiles, url: str) -> str:
-    """Token for this hub that the configuration has already."""
+def _known_token(files: _ClientFiles, url: str, name: str) -> str:
+    """Token of this agent for this hub that the configuration has already."""
     text = _File.edit(files.config, lambda text: text).after
     try:
-        known = find_server(files.client, text) or {}
+        env = _variables(files.client, text)
     except ValueError as error:
         raise _refuse(files.config, f"{error}") from error
-    env = known.get("env", {})
-    return env.get("DRAGOMAN_TOKEN", "") if env.get("DRAGOMAN_URL") == url else ""
+    claim = parse_token(env.get("DRAGOMAN_TOKEN", ""))
+    is_known = claim is not None and (env.get("DRAGOMAN_URL"), claim.agent) == (url, name)
+    return env["DRAGOMAN_TOKEN"] if is_known else ""
+
+
+def _variables(client: AgentClient, text: str) -> Mapping[str, str]:
+    """Variables of our server in a configuration: the hub, and the token for it."""
+    return (find_server(client, text) or {}).get("env", {})
+
+
+def _revoke_ended_token(client: AgentClient, config: "_File", *, revoke: bool) -> Iterator[str]:
+    """Revoke the token that an edit takes out of a configuration, as its bearer; yield what became
+    of it, if there is one."""
+    before, after = _variables(client, config.before or ""), _variables(client, config.after)
+    claim = parse_token(before.get("DRAGOMAN_TOKEN", ""))
+    if claim is None or before["DRAGOMAN_TOKEN"] == after.get("DRAGOMAN_TOKEN"):
+        return
+    its_token = f"its token for {before.get('DRAGOMAN_URL', 'the hub')}"
+    if not revoke:
+        yield f"{its_token} is revoked then"
+        return
+    words = ("agent", "revoke", claim.agent, "--token", claim.id)
+    others = {name: value for name, value in environment().items() if name != "DRAGOMAN_DATA"}
+    try:
+        _run(*words, variables={**others, **before})
+    except Refused as refused:
+        if refused.code in _ENDED_TOKEN_CODES:
+            yield f"{its_token} was not good any more"
+        else:
+            advice = shlex_join(("dragoman", *words))
+            yield f"{its_token} stays good until `{advice}`: {refused.detail}"
+    else:
+        yield f"revoked {its_token}"
 
 
 def _issue_token(name: str) -> str:
@@ -259,9 +309,9 @@ def _run_here(context: CommandContext, *words: str) -> None:
     _run(*options, *words)
 
 
-def _run(*words: str) -> dict[str, Any]:
+def _run(*words: str, variables: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Run another command, which goes to the hub that is meant, however it is reached."""
-    done = run_own_command((*words, "--json"), environment())
+    done = run_own_command((*words, "--json"), variables or environment())
     try:
         answer = json.loads(done.out)
     except ValueError:
@@ -304,10 +354,11 @@ class _File(Struct, frozen=True):
         except ValueError as error:
             raise _refuse(path, f"{error}") from error
         holds_token = is_private or "DRAGOMAN_TOKEN" in after
+        is_emptied = after != before and _is_empty(after)
         return cls(
             path,
             before,
-            "" if _is_empty(after) else after,
+            "" if is_emptied else after,
             mode & 0o700 if holds_token else mode,
         )
 

@@ -10,6 +10,7 @@ from dragoman.core.base import AttentionKind, Status
 from dragoman.core.timestamps import format_rough_duration, parse_rfc3339
 from dragoman.engine.queries.attention import find_attention
 from dragoman.engine.queries.status import find_status
+from dragoman.engine.schemas.agents import PauseResource
 from dragoman.engine.schemas.status import AgentStatusResource, StatusResource, status_resource
 from dragoman.engine.sentences import truncate
 from dragoman.surfaces.cli.command import CliCommand, option
@@ -254,10 +255,15 @@ def _describe_idle(agent: AgentStatusResource, now: int) -> str:
         f"{format_age(now - _ms(agent.last_seen))} ago" if agent.last_seen else "",
         "" if agent.registered else "not registered",
         "waits for input" if any(one.state == "waiting" for one in agent.sessions) else "",
-        f"paused: {agent.paused.reason}" if agent.paused else "",
+        _describe_pause(agent.paused) if agent.paused else "",
         f"{agent.waiting} ready" if agent.waiting else "",
     )
     return f"{agent.name} ({', '.join(filter(None, facts))})"
+
+
+def _describe_pause(pause: PauseResource) -> str:
+    until = f" until {pause.until}" if pause.until else ""
+    return f"paused{until}: {pause.reason}"
 
 
 def _format_lease(until: str | None, now: int) -> str:
