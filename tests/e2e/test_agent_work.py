@@ -64,10 +64,10 @@ def test_list_and_show_describe_work_and_reasons_for_idleness(
 
         ada, eve = (console("agent", "show", name).out.splitlines() for name in ("ada", "eve"))
         assert ada[1] == "works on fix-login"
-        assert ada[2].startswith("today (UTC): 1 attempt, ")
+        assert ada[2].startswith("today (UTC): attempts 1, ")
         assert eve[1].endswith(": it is enough")
         assert eve[2] == "takes no work: it is enough"
-        assert eve[3] == "today (UTC): 0 attempts, 0 min, 0 bytes of output"
+        assert eve[3] == "today (UTC): attempts 0, 0 min, 0 bytes of output"
         rows = console("agent", "list").out.splitlines()
         assert rows[0].endswith("  PAUSED  NOW")
         assert rows[1].endswith("  works on fix-login")

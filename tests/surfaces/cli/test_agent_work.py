@@ -1,9 +1,11 @@
 """`agent list` and `show`: work of agents that a hub starts, with and without a running hub."""
 
+import msgspec
 import pytest
 
 from dragoman.engine.schemas.agents import AgentActivity
-from dragoman.surfaces.cli.commands.agent import describe_work
+from dragoman.engine.sentences import fill
+from dragoman.surfaces.cli.commands.agent import WORK
 from dragoman.system.bearer_tokens import load_or_create_token
 from dragoman.system.hub_lock import HubLock
 from tests.requirements import proves
@@ -46,7 +48,7 @@ def make_activity(*running: str, idle: str | None = None) -> AgentActivity:
 def test_agent_activity_is_described_in_one_line(
     activity: AgentActivity | None, expected: str
 ) -> None:
-    assert describe_work(activity) == expected
+    assert fill(WORK, {"activity": msgspec.to_builtins(activity)}) == expected
 
 
 def test_missing_hub_is_reported_with_the_command_that_starts_one(

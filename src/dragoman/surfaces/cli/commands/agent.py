@@ -37,7 +37,7 @@ from dragoman.surfaces.cli.context import (
 )
 from dragoman.surfaces.cli.data_directory import DataDirectory, ReadOnlyDirectory
 from dragoman.surfaces.cli.generated import print_rows
-from dragoman.surfaces.cli.render import Screen, pluralize
+from dragoman.surfaces.cli.render import Screen
 from dragoman.surfaces.cli.suggestions import suggesting_agent
 
 if TYPE_CHECKING:
@@ -241,8 +241,7 @@ def token(
     """
     with context.open_for_writing() as directory:
         issued = _new_token(directory, name, expires)
-        with suggesting_agent(directory.hub.store, name):
-            directory.hub.submit(context.actor(directory, context.acting_agent()), issued.command)
+        _submit(context, directory, name, issued.command)
     return CommandResult({"agent": name} | issued.data, issued.print_to)
 
 
@@ -275,8 +274,7 @@ def revoke(
         if not token_id:
             # Revoking all tokens means that nothing may speak for the agent, so its key ends too.
             commands.append(SetAgentKey(name, ""))
-        with suggesting_agent(directory.hub.store, name):
-            directory.hub.submit(context.actor(directory, context.acting_agent()), *commands)
+        _submit(context, directory, name, *commands)
     what = f"token {token_id} is" if token_id else "all tokens are"
     key_ended = not token_id and existing is not None and bool(existing.key)
 
@@ -290,6 +288,14 @@ def revoke(
 
     data = {"agent": name, "tokenId": token_id or None, "keyEnded": key_ended}
     return CommandResult(data, show)
+
+
+def _submit(
+    context: CommandContext, directory: DataDirectory, name: str, *commands: Command
+) -> None:
+    """Submit commands about an agent; a refusal because nobody has the name suggests another."""
+    with suggesting_agent(directory.hub.store, name):
+        directory.hub.submit(context.actor(directory, context.acting_agent()), *commands)
 
 
 class _IssuedToken(Struct, frozen=True):
@@ -355,27 +361,17 @@ def _query_hub(
         return None
 
 
-def describe_work(activity: AgentActivity | None) -> str:
-    """Describe what an agent works on, or why it takes no work; empty: this hub starts it not."""
-    if activity is None:
-        return ""
-    work = f"works on {', '.join(activity.running)}" if activity.running else ""
-    more = "more " if work else ""
-    idle = f"takes no {more}work: {activity.idle}" if activity.idle is not None else ""
-    return "; ".join(filter(None, (work, idle))) or "works on nothing"
+WORK = (
+    "works on {activity.running}|{?activity.running}; takes no more work: {activity.idle}"
+    "|{!activity.running}takes no work: {activity.idle}"
+    "|{?activity}{!activity.running}{!activity.idle}works on nothing"
+)
+"""Template of what an agent works on, or why it takes no work; empty: this hub starts it not."""
 
-
-def _format_usage(activity: AgentActivity) -> str:
-    cost = f", cost {_format_number(activity.cost)}" if activity.cost else ""
-    return (
-        f"today (UTC): {pluralize(activity.attempts, 'attempt')}, "
-        f"{_format_number(activity.minutes)} min, "
-        f"{pluralize(activity.output, 'byte')} of output{cost}"
-    )
-
-
-def _format_number(value: float) -> str:
-    return f"{value:.4f}".rstrip("0").rstrip(".")
+_USAGE = (
+    "{?activity}today (UTC): attempts {activity.attempts}, {activity.minutes} min, "
+    "{activity.output} bytes of output|{?activity.cost}, cost {activity.cost}"
+)
 
 
 def _print_hub_hint(
@@ -423,8 +419,8 @@ _AGENT_LINES = (
     "{!registered}{name} is {role}, and not registered: `dragoman agent add {name}` does that",
     "holds {held}",
     "paused since {paused.since}| until {paused.until}|: {paused.reason}",
-    "{now}",
-    "{usage}",
+    WORK,
+    _USAGE,
     "speaks {speaks}",
     "plays the {saopRole} in SAOP",
     "signs with the Ed25519 key {key}",
@@ -469,14 +465,14 @@ def list_registered(
         | {
             "good": sum(token["state"] == "good" for token in agent["tokens"]),
             "held": _describe_held(agent["holds"]),
-            "now": describe_work(activities.get(agent["name"])),
         }
         for agent in agents
     ]
 
     def show_table(screen: Screen) -> None:
         if rows:
-            columns = _AGENT_COLUMNS | ({"NOW": "{now}"} if any(r["now"] for r in rows) else {})
+            has_work = any(row["activity"] for row in rows)
+            columns = _AGENT_COLUMNS | ({"NOW": WORK} if has_work else {})
             print_rows(screen, columns, rows, {})
         else:
             screen.line("no agents yet: add one with `dragoman agent add NAME`")
@@ -519,8 +515,6 @@ def show(context: CommandContext, name: AgentArgument) -> CommandResult:
     shown = data | {
         # What the hub has started for it is told as its work.
         "held": "" if is_running else ", ".join(agent.holds),
-        "now": describe_work(activity),
-        "usage": "" if activity is None else _format_usage(activity),
         "results": reputation.successes + reputation.failures if reputation else 0,
     }
 
@@ -573,11 +567,7 @@ def pause(
     Example:
       dragoman agent pause swe-backend --reason "the build is broken"
     """
-    with context.open_for_writing() as directory, suggesting_agent(directory.hub.store, name):
-        directory.hub.submit(
-            context.actor(directory, context.acting_agent()), PauseAgent(name, reason)
-        )
-    return _pause_result(name, "paused", f": {reason}")
+    return _set_pause(context, PauseAgent(name, reason), "paused", f": {reason}")
 
 
 def resume(context: CommandContext, name: AgentArgument) -> CommandResult:
@@ -587,15 +577,18 @@ def resume(context: CommandContext, name: AgentArgument) -> CommandResult:
     Example:
       dragoman agent resume swe-backend
     """
-    with context.open_for_writing() as directory, suggesting_agent(directory.hub.store, name):
-        actor = context.actor(directory, context.acting_agent())
-        directory.hub.submit(actor, ResumeAgent(name))
-    return _pause_result(name, "not paused", "")
+    return _set_pause(context, ResumeAgent(name), "not paused", "")
 
 
-def _pause_result(name: str, state: str, detail: str) -> CommandResult:
-    data = {"agent": name, "state": state}
-    return CommandResult(data, lambda screen: screen.line((name, "bold"), f" is {state}{detail}"))
+def _set_pause(
+    context: CommandContext, command: PauseAgent | ResumeAgent, state: str, detail: str
+) -> CommandResult:
+    with context.open_for_writing() as directory:
+        _submit(context, directory, command.name, command)
+    return CommandResult(
+        {"agent": command.name, "state": state},
+        lambda screen: screen.line((command.name, "bold"), f" is {state}{detail}"),
+    )
 
 
 COMMANDS = (
