@@ -9,11 +9,11 @@ import pytest
 
 from docs.generate import DOCS
 from dragoman.bootstrap.cli_wiring import CLI_WIRING
+from dragoman.core.base import Event
 from dragoman.core.handoff.state import (
     Handoff,
     HandoffApproved,
     HandoffEscalated,
-    HandoffEvent,
     HandoffProposed,
     HandoffRejected,
     HandoffTransitioned,
@@ -48,7 +48,7 @@ def test_every_action_and_every_reason_is_explained() -> None:
 def test_every_key_of_an_audit_line_is_explained() -> None:
     """Of events in which nothing is left empty."""
     after = Handoff("h", "ada", "bob", "closed", 0, 0, {}, chain=("ada",))
-    output: tuple[HandoffEvent, ...] = (
+    output: tuple[Event, ...] = (
         HandoffProposed("h", "t", "ada", "bob", {}, "0", "t", "r", "t", supersedes="h0"),
         HandoffTransitioned("activated", "rejected", "no", "h2", "bob"),
         HandoffTransitioned("activated", "completed", "done"),

@@ -1,7 +1,8 @@
 """Letters written below the engine: entry, folded state, and list items."""
 
+from dragoman.core.base import Event
 from dragoman.core.event_table import EVENT_NAMES
-from dragoman.core.mail import MailEvent, MailPosted, MailRead
+from dragoman.core.mail import MailPosted, MailRead
 from dragoman.engine.ports import Changes, NewEntry, Store, StreamRow, Transaction
 from dragoman.ledger.entry import GENESIS, Line, link_hash, write_line
 from dragoman.ledger.stream_state import (
@@ -26,7 +27,7 @@ def read(store: Store, id: str, reader: str = "bob") -> None:
     record(store, id, MailRead(id, reader))
 
 
-def record(store: Store, id: str, event: MailEvent) -> None:
+def record(store: Store, id: str, event: Event) -> None:
     """Append one entry to a letter, with its derived rows."""
     stream, name = f"mail:{id}", EVENT_NAMES[type(event)]
 

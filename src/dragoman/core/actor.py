@@ -55,9 +55,6 @@ class MessageReceived(Event, frozen=True):
     target: str = ""
 
 
-ActorEvent = CommandRefused | MessageReceived
-
-
 # --- state ------------------------------------------------------------------------------------
 
 REFUSALS_PER_MINUTE = 60
@@ -173,7 +170,7 @@ def fold_received(record: ActorRecord | None, _: MessageReceived, at: int) -> Ac
     return replace(record, received=record.received + 1)
 
 
-ACTOR_FOLDS: dict[type[ActorEvent], Callable[[Any, Any, int], ActorRecord]] = {
+ACTOR_FOLDS: dict[type[Event], Callable[[Any, Any, int], ActorRecord]] = {
     CommandRefused: fold_refused,
     MessageReceived: fold_received,
 }

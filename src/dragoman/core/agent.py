@@ -155,17 +155,6 @@ class AgentResumed(Event, frozen=True):
     """The agent is started again."""
 
 
-AgentEvent = (
-    AgentRegistered
-    | AgentKeySet
-    | TokenIssued
-    | TokenRevoked
-    | AgentPaused
-    | AgentResumed
-    | PresenceReported
-)
-
-
 class AgentDescribed(Event, frozen=True):
     """Capabilities and terms of an agent; replaces the last description."""
 
@@ -206,9 +195,6 @@ class AgentRated(Event, frozen=True):
     request_id: str
     success: bool
     duration_ms: int
-
-
-ReputationEvent = AgentDescribed | AgentAssigned | AgentRelieved | AgentRated
 
 
 # --- tokens -----------------------------------------------------------------------------------
@@ -383,7 +369,7 @@ def fold_presence(record: AgentRecord, event: PresenceReported, at: int) -> Agen
     return replace(record, sessions=with_presence(record.sessions, event, at))
 
 
-AGENT_FOLDS: dict[type[AgentEvent], Callable[[Any, Any, int], AgentRecord]] = {
+AGENT_FOLDS: dict[type[Event], Callable[[Any, Any, int], AgentRecord]] = {
     AgentRegistered: fold_registered,
     AgentKeySet: fold_key_set,
     TokenIssued: fold_token_issued,
@@ -524,7 +510,7 @@ def _fold_rated(reputation: Reputation, event: AgentRated, at: int) -> Reputatio
     )
 
 
-REPUTATION_FOLDS: dict[type[ReputationEvent], Callable[[Any, Any, int], Reputation]] = {
+REPUTATION_FOLDS: dict[type[Event], Callable[[Any, Any, int], Reputation]] = {
     AgentDescribed: _fold_described,
     AgentAssigned: _fold_assigned,
     AgentRelieved: _fold_relieved,
@@ -712,7 +698,7 @@ def _check_key(text: str) -> Refusal | None:
     return Refusal("invalid_field", "key is not the public half of an Ed25519 key in base64url")
 
 
-def _credential_decision(name: str, event: AgentEvent) -> Decision:
+def _credential_decision(name: str, event: Event) -> Decision:
     return Decision(_CREDENTIAL_RECEIPT, ((agent_stream(name), event),))
 
 

@@ -157,9 +157,6 @@ class MailEscalated(Event, frozen=True):
     """No ack is missing: an answer is awaited."""
 
 
-MailEvent = MailPosted | MailRead | MailAcked | MailAnswered | MailEscalated
-
-
 # --- state ------------------------------------------------------------------------------------
 
 
@@ -288,7 +285,7 @@ def _fold_escalated(mail: Mail, _: MailEscalated, __: int) -> Mail:
     return replace(mail, is_escalated=True)
 
 
-MAIL_FOLDS: dict[type[MailEvent], Callable[[Any, Any, int], Mail]] = {
+MAIL_FOLDS: dict[type[Event], Callable[[Any, Any, int], Mail]] = {
     MailPosted: _fold_posted,
     MailRead: _fold_read,
     MailAcked: _fold_acked,
@@ -550,11 +547,11 @@ def _distinct(names: tuple[str, ...], excluded: tuple[str, ...] = ()) -> tuple[s
     return tuple(name for name in dict.fromkeys(names) if name not in excluded)
 
 
-def _mail_decision(mail: Mail, *events: MailEvent) -> Decision:
+def _mail_decision(mail: Mail, *events: Event) -> Decision:
     return _receipt_decision(mail.id, mail.thread, *events)
 
 
-def _receipt_decision(id: str, thread: str, *events: MailEvent) -> Decision:
+def _receipt_decision(id: str, thread: str, *events: Event) -> Decision:
     stream = mail_stream(id)
     receipt = Receipt("", None, stream=stream, thread=thread)
     return Decision(receipt, tuple((stream, event) for event in events))

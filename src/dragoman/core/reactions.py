@@ -17,8 +17,6 @@ from msgspec.structs import replace
 from dragoman.core.agent import AgentAssigned, AgentRated, AgentRelieved
 from dragoman.core.attempt import ExpireLease
 from dragoman.core.attempt_state import (
-    AttemptEscalated,
-    AttemptQuiet,
     Report,
     TaskCheckpointed,
     TaskClaimed,
@@ -26,7 +24,6 @@ from dragoman.core.attempt_state import (
     TaskRequeued,
 )
 from dragoman.core.base import Command, Event
-from dragoman.core.check_state import TaskChecked
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.common import COORDINATOR
 from dragoman.core.handoff.complete import COMPLETION_NOTE_KIND, completion_events
@@ -70,30 +67,22 @@ from dragoman.core.intent.state import (
 from dragoman.core.limits import MAX_REASON, MAX_TEXT, MAX_UPDATES
 from dragoman.core.mail import AnswerMail, MailAnswered, MailPosted
 from dragoman.core.question import answer_events
-from dragoman.core.question_state import QuestionAnswered, QuestionAsked, QuestionWithdrawn
+from dragoman.core.question_state import QuestionAnswered
 from dragoman.core.read import Decision, Read, StreamEvents, TimedEvent
 from dragoman.core.task import handoff_ended_by_rewind
 from dragoman.core.task_state import (
     BEAD_KIND,
-    DelegationAccepted,
-    DelegationEscalated,
-    DelegationRejected,
+    TASK_FOLDS,
     DelegationRequested,
     Task,
-    TaskAliased,
-    TaskBacklinked,
-    TaskCreated,
     TaskEdited,
     TaskHandedOver,
     TaskLinked,
-    TaskNoted,
     TaskProgressed,
     TaskRewound,
     TaskTransitioned,
-    TaskUnbacklinked,
     TaskUnblocked,
     TaskUnlinked,
-    TaskWarned,
     status_change_of,
 )
 from dragoman.core.timestamps import to_rfc3339
@@ -734,26 +723,7 @@ REACTIONS: Final[dict[type[Event], tuple[Reaction, ...]]] = {
 }
 """Event -> the concepts that follow it, in this order."""
 
-UNFOLLOWED: frozenset[type[Event]] = frozenset(
-    {
-        TaskCreated,
-        TaskAliased,
-        TaskBacklinked,
-        TaskUnbacklinked,
-        TaskNoted,
-        TaskWarned,
-        TaskHandedOver,
-        DelegationAccepted,
-        DelegationRejected,
-        DelegationEscalated,
-        AttemptQuiet,
-        AttemptEscalated,
-        TaskChecked,
-        QuestionAsked,
-        QuestionAnswered,
-        QuestionWithdrawn,
-    }
-)
+UNFOLLOWED: Final = frozenset(TASK_FOLDS) - frozenset(REACTIONS)
 """Events of a task that no other concept follows."""
 
 

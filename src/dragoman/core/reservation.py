@@ -77,9 +77,6 @@ class ReservationsEnded(Event, frozen=True):
     why: Literal["released", "over"]
 
 
-ReservationEvent = ReservationTaken | ReservationRenewed | ReservationsEnded
-
-
 # --- state ------------------------------------------------------------------------------------
 
 DEFAULT_RESERVATION_MS: Final = 3_600_000
@@ -209,7 +206,7 @@ def _fold_ended(state: Reservations, event: ReservationsEnded, _: int) -> Reserv
     return Reservations(tuple(one for one in state.kept if one.id not in event.ids))
 
 
-RESERVATION_FOLDS: dict[type[ReservationEvent], Callable[[Any, Any, int], Reservations]] = {
+RESERVATION_FOLDS: dict[type[Event], Callable[[Any, Any, int], Reservations]] = {
     ReservationTaken: _fold_taken,
     ReservationRenewed: _fold_renewed,
     ReservationsEnded: _fold_ended,
@@ -266,7 +263,7 @@ def decide_release_reservations(
     return replace(decision, receipt=replace(decision.receipt, ended_reservations=named))
 
 
-def _expired_events(read: Read, now: int) -> Iterator[ReservationEvent]:
+def _expired_events(read: Read, now: int) -> Iterator[Event]:
     """Entry for reservations that have expired, written with the next change."""
     expired = tuple(one.id for one in read.reservations().kept if not one.is_active(now))
     if expired:
@@ -291,7 +288,7 @@ def _find_named(names: tuple[str, ...], read: Read, now: int) -> tuple[str, ...]
     return tuple(dict.fromkeys(one.id for one in found))
 
 
-def _reservation_decision(id: str, until: int, *events: ReservationEvent) -> Decision:
+def _reservation_decision(id: str, until: int, *events: Event) -> Decision:
     receipt = Receipt("", None, expires_at=until, stream=f"reservation:{id}")
     return Decision(receipt, tuple((RESERVATIONS_STREAM, event) for event in events))
 

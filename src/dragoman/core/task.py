@@ -31,7 +31,7 @@ from dragoman.core.authority import (
     is_own_review,
     relation_to_task,
 )
-from dragoman.core.base import LinkKind, Status
+from dragoman.core.base import Event, LinkKind, Status
 from dragoman.core.check_state import check_commands, check_may_name_checks
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import (
@@ -66,7 +66,6 @@ from dragoman.core.task_state import (
     TaskBacklinked,
     TaskCreated,
     TaskEdited,
-    TaskEvent,
     TaskLinked,
     TaskNoted,
     TaskProgressed,
@@ -656,7 +655,7 @@ def decide_warn_task(command: WarnTask, read: Read, _: int) -> Decision | Refusa
     )
 
 
-def _single_event_decision(task: Task, event: TaskEvent) -> Decision:
+def _single_event_decision(task: Task, event: Event) -> Decision:
     return Decision(task_receipt(task, task.status), ((task_stream(task.id), event),))
 
 

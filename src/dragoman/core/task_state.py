@@ -468,38 +468,6 @@ class TaskHandedOver(Event, frozen=True):
     """True if the task had no owner before the proposal."""
 
 
-TaskEvent = (
-    TaskCreated
-    | TaskAliased
-    | TaskLinked
-    | TaskBacklinked
-    | TaskUnlinked
-    | TaskUnbacklinked
-    | TaskUnblocked
-    | TaskClaimed
-    | TaskTransitioned
-    | TaskRequeued
-    | TaskReported
-    | AttemptQuiet
-    | AttemptEscalated
-    | TaskChecked
-    | TaskNoted
-    | TaskProgressed
-    | TaskEdited
-    | TaskWarned
-    | DelegationRequested
-    | DelegationAccepted
-    | DelegationRejected
-    | DelegationEscalated
-    | TaskCheckpointed
-    | TaskHandedOver
-    | TaskRewound
-    | QuestionAsked
-    | QuestionAnswered
-    | QuestionWithdrawn
-)
-
-
 # --- reasons of status changes ----------------------------------------------------------------
 
 REPORTED_PREFIX: Final = "reported_"
@@ -1083,7 +1051,7 @@ def _without_question(task: Task, id: str) -> tuple[Question, ...]:
     return tuple(one for one in task.questions if one.id != id)
 
 
-TASK_FOLDS: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
+TASK_FOLDS: dict[type[Event], Callable[[Any, Any, int], Task]] = {
     TaskCreated: _fold_created,
     TaskAliased: _fold_aliased,
     TaskLinked: _fold_linked,

@@ -204,11 +204,6 @@ class EntropySettled(Event, frozen=True):
     measured: float
 
 
-TraceEvent = TraceRecorded | TraceAnomaly
-
-TurnEvent = TurnRecorded | EntropyEscalated | EntropySettled
-
-
 # --- state ------------------------------------------------------------------------------------
 
 MAX_CALL_ID_LENGTH: Final = 256
@@ -367,13 +362,13 @@ def _fold_entropy_settled(log: TurnLog, event: EntropySettled, _: int) -> TurnLo
     return replace(log, raised=raised)
 
 
-TRACE_FOLDS: dict[type[TraceEvent], Callable[[Any, Any, int], Trace]] = {
+TRACE_FOLDS: dict[type[Event], Callable[[Any, Any, int], Trace]] = {
     TraceRecorded: _fold_trace_recorded,
     TraceAnomaly: _fold_trace_anomaly,
 }
 """Event -> fold: the trace after it, from the trace before it (None at first) and its time."""
 
-TURN_FOLDS: dict[type[TurnEvent], Callable[[Any, Any, int], TurnLog]] = {
+TURN_FOLDS: dict[type[Event], Callable[[Any, Any, int], TurnLog]] = {
     TurnRecorded: _fold_turn_recorded,
     EntropyEscalated: _fold_entropy_escalated,
     EntropySettled: _fold_entropy_settled,

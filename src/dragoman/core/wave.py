@@ -94,9 +94,6 @@ class WaveCompleted(Event, frozen=True):
     counts: dict[str, int]
 
 
-WaveEvent = WaveStarted | WaveBeadReleased | WaveCompleted
-
-
 # --- state ------------------------------------------------------------------------------------
 
 ENDED_STATUSES: Final[frozenset[Status]] = frozenset(
@@ -283,7 +280,7 @@ def _fold_completed(wave: Wave, event: WaveCompleted, at: int) -> Wave:
     return replace(wave, counts=event.counts, ended_at=at)
 
 
-WAVE_FOLDS: dict[type[WaveEvent], Callable[[Any, Any, int], Wave]] = {
+WAVE_FOLDS: dict[type[Event], Callable[[Any, Any, int], Wave]] = {
     WaveStarted: _fold_started,
     WaveBeadReleased: _fold_bead_released,
     WaveCompleted: _fold_completed,

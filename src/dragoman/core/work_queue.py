@@ -66,9 +66,6 @@ class WorkItemOwnerChanged(Event, frozen=True):
     status: WorkItemStatus
 
 
-WorkItemEvent = WorkItemAdded | WorkItemOwnerChanged
-
-
 # --- state and fold ---------------------------------------------------------------------------
 
 
@@ -90,7 +87,7 @@ def _fold_owner_changed(item: WorkItem, event: WorkItemOwnerChanged, _: int) -> 
     return replace(item, owner=event.owner, status=event.status)
 
 
-WORK_ITEM_FOLDS: Final[dict[type[WorkItemEvent], Callable[[Any, Any, int], WorkItem]]] = {
+WORK_ITEM_FOLDS: Final[dict[type[Event], Callable[[Any, Any, int], WorkItem]]] = {
     WorkItemAdded: _fold_added,
     WorkItemOwnerChanged: _fold_owner_changed,
 }
@@ -166,5 +163,5 @@ def _find_item(id: str, read: Read) -> WorkItem | Refusal:
     return check_id(id, "item id") or read.work_item(id) or not_found.work_item(id)
 
 
-def _item_decision(id: str, status: WorkItemStatus, *events: WorkItemEvent) -> Decision:
+def _item_decision(id: str, status: WorkItemStatus, *events: Event) -> Decision:
     return stream_decision(workq_stream(id), status, *events)

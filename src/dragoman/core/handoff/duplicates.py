@@ -35,7 +35,7 @@ def find_applied(command: handoff_state.HandoffCommand, read: Read) -> handoff_s
 
 def _recorded_event(
     command: handoff_state.HandoffCommand, handoff: handoff_state.Handoff, read: Read
-) -> handoff_state.HandoffEvent | None:
+) -> Event | None:
     """The event that this command leaves; None: a rejection has undone it, or its arguments are
     others.
     """
@@ -96,7 +96,7 @@ def _is_extended(command: handoff_state.ExtendHandoff, by: str, events: Sequence
 
 def _acceptance(
     command: handoff_state.AcceptHandoff, handoff: handoff_state.Handoff, by: str
-) -> handoff_state.HandoffEvent | None:
+) -> Event | None:
     """The event of an acceptance; one that the gate rejected is refused again, for its reason."""
     rejection = handoff.rejection
     if by != handoff.recipient or not set(command.left_out) <= set(handoff.left_out):

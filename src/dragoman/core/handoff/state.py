@@ -300,18 +300,6 @@ class HandoffNoted(Event, frozen=True):
     data: dict[str, object] = {}
 
 
-HandoffEvent = (
-    HandoffProposed
-    | HandoffTransitioned
-    | HandoffVerified
-    | HandoffRejected
-    | HandoffApproved
-    | HandoffEscalated
-    | HandoffExtended
-    | HandoffNoted
-)
-
-
 # --- transitions, deadlines and actions of each state -----------------------------------------
 
 HANDOFF_TRANSITIONS: Final[Mapping[HandoffStatus, tuple[HandoffStatus, ...]]] = {
@@ -761,7 +749,7 @@ def _fold_noted(handoff: Handoff, event: HandoffNoted, at: int) -> Handoff:
     return replace(handoff, notes=notes, workq=workq, superseded_by=superseded_by)
 
 
-HANDOFF_FOLDS: dict[type[HandoffEvent], Callable[[Any, Any, int], Handoff]] = {
+HANDOFF_FOLDS: dict[type[Event], Callable[[Any, Any, int], Handoff]] = {
     HandoffProposed: fold_proposed,
     HandoffTransitioned: _fold_transitioned,
     HandoffVerified: _fold_verified,

@@ -5,7 +5,6 @@ command, and folds each of them before the next is decided.
 """
 
 from itertools import count
-from typing import cast
 
 from msgspec import Struct
 
@@ -15,7 +14,6 @@ from dragoman.core.agent import (
     AgentRated,
     AgentRelieved,
     Reputation,
-    ReputationEvent,
 )
 from dragoman.core.base import Event, Status
 from dragoman.core.ids import intent_stream, reputation_stream, task_stream
@@ -33,7 +31,7 @@ from dragoman.core.intent.governance import (
 )
 from dragoman.core.intent.scoring import AgentRanker
 from dragoman.core.read import Read, StreamEvents
-from dragoman.core.task_state import TASK_FOLDS, Task, TaskEdited, TaskEvent, TaskTransitioned
+from dragoman.core.task_state import TASK_FOLDS, Task, TaskEdited, TaskTransitioned
 from dragoman.core.timestamps import clamp_timestamp
 
 # --- outcome of a request ---------------------------------------------------------------------
@@ -123,7 +121,7 @@ class IntentWorkflow:
         )
         return (*self.forbidden_reasons(extra), *found)
 
-    def record_intent(self, event: intent_state.IntentEvent) -> None:
+    def record_intent(self, event: Event) -> None:
         """Record an event of the intent, which takes it along its table of transitions."""
         before = self.intent.state
         self._events.append((intent_stream(self.intent.id), event))
@@ -133,7 +131,7 @@ class IntentWorkflow:
             f"no way from {before} to {after}"
         )
 
-    def record_task(self, event: TaskEvent) -> None:
+    def record_task(self, event: Event) -> None:
         self._events.append((task_stream(self.task.id), event))
         self.task = TASK_FOLDS[type(event)](self.task, event, self._now)
 
@@ -401,7 +399,7 @@ class IntentWorkflow:
             self._reputations[agent] = self._read.reputation(agent)
         return self._reputations[agent]
 
-    def _record_agent_event(self, event: ReputationEvent) -> Reputation:
+    def _record_agent_event(self, event: AgentAssigned | AgentRelieved | AgentRated) -> Reputation:
         """Record an event of an agent's reputation and return the reputation after it."""
         known = self._reputation(event.name)
         reputation = REPUTATION_FOLDS[type(event)](known, event, self._now)
@@ -426,7 +424,7 @@ def fold_task_events(task: Task, events: StreamEvents, now: int) -> Task:
     stream = task_stream(task.id)
     for name, event in events:
         if name == stream:
-            task = TASK_FOLDS[cast(type[TaskEvent], type(event))](task, event, now)
+            task = TASK_FOLDS[type(event)](task, event, now)
     return task
 
 

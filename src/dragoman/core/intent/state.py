@@ -307,22 +307,6 @@ class IntentAnomaly(Event, frozen=True):
     request_id: str = ""
 
 
-IntentEvent = (
-    IntentCreated
-    | IntentProposed
-    | IntentApproved
-    | IntentRejected
-    | IntentDispatched
-    | IntentUpdated
-    | IntentCompleted
-    | IntentFeedbackApplied
-    | IntentSatisfied
-    | IntentNeedsFollowUp
-    | IntentSuperseded
-    | IntentAnomaly
-)
-
-
 # --- table and bounds -------------------------------------------------------------------------
 
 IntentState = Literal[
@@ -632,7 +616,7 @@ def _append_closed(intent: Intent, ended: ClosedRequest) -> tuple[ClosedRequest,
     return (*intent.closed, ended)[-MAX_CLOSED_REQUESTS:]
 
 
-INTENT_FOLDS: dict[type[IntentEvent], Callable[[Any, Any, int], Intent]] = {
+INTENT_FOLDS: dict[type[Event], Callable[[Any, Any, int], Intent]] = {
     IntentCreated: _fold_created,
     IntentProposed: _fold_proposed,
     IntentApproved: _fold_approved,

@@ -1,22 +1,22 @@
 """Replies of ACP operations, and the events that ACP renders."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import (
+    HANDOFF_FOLDS,
     AcceptHandoff,
     ActivateHandoff,
     ExtendHandoff,
     Handoff,
-    HandoffEvent,
     ProposeHandoff,
     ReassignHandoff,
 )
 from dragoman.core.task_state import TaskHandedOver
 from dragoman.core.timestamps import to_rfc3339
-from dragoman.core.work_queue import WorkItemEvent
+from dragoman.core.work_queue import WORK_ITEM_FOLDS
 from dragoman.engine.operation import Facts
 from dragoman.engine.queries.handoffs import find_handoff
 from dragoman.engine.queries.visibility import find_reader
@@ -134,5 +134,5 @@ def refusal_reply(
 
 # --- events -----------------------------------------------------------------------------------
 
-EVENTS: Final = frozenset({*get_args(HandoffEvent), *get_args(WorkItemEvent), TaskHandedOver})
+EVENTS: Final = frozenset({*HANDOFF_FOLDS, *WORK_ITEM_FOLDS, TaskHandedOver})
 """Events about handoffs and work items."""

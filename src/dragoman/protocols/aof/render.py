@@ -86,11 +86,11 @@ def render_lines(entry: Entry, aof_id_of: AofIdOf, task_of: TaskOf = _no_task) -
     ]
 
 
-def _task_named_by(event: Event) -> str:
+def _task_named_by(event: Any) -> str:
     """Task named by an event of another stream."""
-    if isinstance(event, intent_state.IntentEvent) and not isinstance(event, _EVENTS_WITH_TASK):
-        return f"intent:{event.intent}"
-    return event.task if isinstance(event, _EVENTS_WITH_TASK) else ""
+    if isinstance(event, _EVENTS_WITH_TASK):
+        return event.task
+    return f"intent:{event.intent}" if type(event) in intent_state.INTENT_FOLDS else ""
 
 
 _EVENTS_WITH_TASK: Final = (
