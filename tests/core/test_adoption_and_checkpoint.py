@@ -127,7 +127,7 @@ def test_checkpoint_releases_task_with_notes_for_next_attempt() -> None:
     ]
     free = world.tasks["T"]
     assert free.checkpoint == Checkpoint(
-        "alice", NOW + 5, "CONTEXT_HIGH", "0a1b2c3", "half", "the other half"
+        "CONTEXT_HIGH", "0a1b2c3", "half", "the other half", by="alice", at=NOW + 5
     )
     assert (free.status, free.assignee, free.failures, free.not_before) == ("ready", "", 0, 0)
     assert (free.reported, world.leases) == (None, {})

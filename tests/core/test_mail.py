@@ -421,7 +421,9 @@ def test_letter_about_later_created_task_finds_it() -> None:
 
 def test_new_letter_has_only_posted_fields() -> None:
     world = with_letters(LETTER)
-    posted = Mail("m", "alice", ("bob",), "m", "", "lunch?", "at noon", NOW, unknown=("bob",))
+    posted = Mail(
+        "m", "alice", ("bob",), "m", "", "lunch?", "at noon", unknown=("bob",), posted_at=NOW
+    )
     assert world.mails["m"] == posted
 
 

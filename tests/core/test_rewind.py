@@ -47,8 +47,8 @@ PAST = replace(
     reserved_for="alice",
     failures=2,
     obstacle="a key",
-    reported=Report(1, "alice", "blocked", NOW - 9, "stuck", ("a key",), {"x": 1}),
-    checkpoint=Checkpoint("alice", NOW - 8, "MANUAL", COMMIT, "half", "the rest"),
+    reported=Report(1, "alice", "blocked", "stuck", ("a key",), {"x": 1}, at=NOW - 9),
+    checkpoint=Checkpoint("MANUAL", COMMIT, "half", "the rest", by="alice", at=NOW - 8),
 )
 """T when alice had reported it blocked."""
 

@@ -149,7 +149,17 @@ TOKEN = TokenRecord("0" * 12, "0" * 64, NOW, NOW + 10_000)
 
 
 LETTER = Mail(
-    "m", "pat", ("ann",), "m", "", "a", "b", NOW, ack_wanted=True, answer_wanted=True, due_by=NOW
+    "m",
+    "pat",
+    ("ann",),
+    "m",
+    "",
+    "a",
+    "b",
+    ack_wanted=True,
+    answer_wanted=True,
+    due_by=NOW,
+    posted_at=NOW,
 )
 
 
@@ -242,7 +252,7 @@ def world(status: Status) -> World:
         task("T", status, owner, attempts=2, agents=("old", owner)),
         delegation=Delegation("P", "pat", "dan", NOW),
         blocked_by=("UU",),
-        reported=Report(2, "hal", "partial", NOW) if is_held else None,
+        reported=Report(2, "hal", "partial", at=NOW) if is_held else None,
         questions=(Question("q1", "Which host?", NOW, "ann"),),
         asked=1,
         checks=("true",),

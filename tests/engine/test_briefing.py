@@ -157,7 +157,9 @@ def test_question_of_the_hub_and_parts_that_are_missing_are_left_out() -> None:
         "q1, asked by the hub:\n\n> wait for the paint",
     )
     assert others == []
-    task = replace(lab.task("T"), questions=(), checkpoint=Checkpoint("bob", START, "TIMEOUT"))
+    task = replace(
+        lab.task("T"), questions=(), checkpoint=Checkpoint("TIMEOUT", by="bob", at=START)
+    )
     only_reason = build_briefing(task, ())
     assert only_reason is not None
     assert list(briefing_sections(only_reason)) == []
@@ -166,7 +168,9 @@ def test_question_of_the_hub_and_parts_that_are_missing_are_left_out() -> None:
     assert dict(briefing_sections(claimed)) == {
         "The last attempt": "Attempt 1, by bob, ended without a report."
     }
-    described = replace(task, checkpoint=Checkpoint("bob", START, "MANUAL", description="half"))
+    described = replace(
+        task, checkpoint=Checkpoint("MANUAL", description="half", by="bob", at=START)
+    )
     assert dict(briefing_sections(build_briefing(described, ()) or only_reason)) == {
         "Where the last attempt stopped": "> half"
     }

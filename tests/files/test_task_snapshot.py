@@ -136,7 +136,7 @@ def test_run_document_of_expired_attempt_has_time_and_reason() -> None:
 
 @proves("RUN-UNREPORTED")
 def test_run_document_without_report_has_notes_of_hub() -> None:
-    unreported = Report(1, "swe-backend", "failed", STARTED + 9, "exit code 3", by="hub")
+    unreported = Report(1, "swe-backend", "failed", "exit code 3", by="hub", at=STARTED + 9)
     attempt = Attempt(
         1,
         "swe-backend",
@@ -185,7 +185,7 @@ def _ordered(document: str | bytes) -> list[tuple[str, object]]:
 
 @proves("FILES-ARTIFACTS")
 def test_result_document_defaults_missing_fields() -> None:
-    result = json.loads(render_result(TASK, Report(1, "ada", "partial", STARTED)))
+    result = json.loads(render_result(TASK, Report(1, "ada", "partial", at=STARTED)))
     assert result["tests"] == {"total": 0, "passed": 0, "failed": 0}
     assert result["summaryRef"] == "outputs/summary.md"
     assert result["deliverables"] == result["blockers"] == []
@@ -206,14 +206,14 @@ def test_result_document_defaults_missing_fields() -> None:
 def test_result_document_ignores_malformed_details(
     details: dict[str, object],
 ) -> None:
-    empty = Report(1, "ada", "partial", STARTED)
+    empty = Report(1, "ada", "partial", at=STARTED)
     assert render_result(TASK, replace(empty, details=details)) == render_result(TASK, empty)
 
 
 @proves("FILES-ARTIFACTS", "PATH-INSIDE")
 def test_result_document_keeps_redacted_paths() -> None:
     paths = ["src/[REDACTED:key:0a1b]/x.ts", "../x"]
-    report = Report(1, "ada", "done", STARTED, details={"deliverables": paths})
+    report = Report(1, "ada", "done", details={"deliverables": paths}, at=STARTED)
     assert json.loads(render_result(TASK, report))["deliverables"] == paths[:1]
 
 
@@ -264,10 +264,10 @@ def test_handoff_page_items_begin_no_markdown_block(item: str, shown: str) -> No
 
 @proves("DIALECTS-MEET")
 def test_result_of_another_dialect_has_an_outcome_and_notes_of_aof() -> None:
-    failed = json.loads(render_result(TASK, Report(1, "ada", "failed", STARTED, "no disk")))
+    failed = json.loads(render_result(TASK, Report(1, "ada", "failed", "no disk", at=STARTED)))
     assert (failed["outcome"], failed["blockers"]) == ("blocked", ["no disk"])
-    silent = json.loads(render_result(TASK, Report(1, "ada", "failed", STARTED)))
+    silent = json.loads(render_result(TASK, Report(1, "ada", "failed", at=STARTED)))
     assert silent["blockers"] == ["failed"]
-    report = Report(1, "ada", "done", STARTED, details={"output": {"pages": 3}})
+    report = Report(1, "ada", "done", details={"output": {"pages": 3}}, at=STARTED)
     done = json.loads(render_result(TASK, report))
     assert (done["outcome"], done["notes"]) == ("done", '{"pages": 3}')

@@ -55,7 +55,16 @@ REFUSED = CommandRefused("task.claim", "T", "not_ready", "T is backlog")
 AGENT = AgentRecord("alice", "agent", ("aof",), NOW)
 POSTED = MailPosted("m", "alice", ("bob",), "m", "", "lunch?", "at noon")
 LETTER = Mail(
-    "m", "alice", ("bob",), "m", "", "lunch?", "at noon", NOW, ack_wanted=True, due_by=NOW + 9
+    "m",
+    "alice",
+    ("bob",),
+    "m",
+    "",
+    "lunch?",
+    "at noon",
+    ack_wanted=True,
+    due_by=NOW + 9,
+    posted_at=NOW,
 )
 
 
@@ -215,7 +224,7 @@ def test_event_in_the_wrong_place_breaks_the_ledger(state: State | None, event: 
     ("stream", "state"),
     [
         ("task:T", task(notes=3)),
-        ("task:T", replace(task(), checkpoint=Checkpoint("alice", NOW, "MANUAL", "0a1b2c3"))),
+        ("task:T", replace(task(), checkpoint=Checkpoint("MANUAL", "0a1b2c3", by="alice", at=NOW))),
         ("actor:agent:a", ActorRecord(1, 2, ("a b c",))),
         ("agent:alice", AGENT),
         ("mail:m", LETTER),

@@ -469,17 +469,8 @@ def reputation_list_keys(reputation: Reputation) -> tuple[str, ...]:
 
 
 def _fold_described(reputation: Reputation | None, event: AgentDescribed, _: int) -> Reputation:
-    descriptor = AgentDescriptor(
-        event.skills,
-        event.constraints,
-        event.locality,
-        event.trust,
-        event.cost,
-        event.latency_ms,
-        event.capacity,
-        event.reach,
-    )
-    return replace(reputation or Reputation(event.name), descriptor=descriptor)
+    name, *described = msgspec.structs.astuple(event)
+    return replace(reputation or Reputation(name), descriptor=AgentDescriptor(*described))
 
 
 def _fold_assigned(reputation: Reputation | None, event: AgentAssigned, _: int) -> Reputation:

@@ -102,33 +102,20 @@ OUTCOME_STATUSES: dict[Outcome, tuple[Status, ...]] = {
 """Outcome -> the statuses it leads through; `done` stops at review when one is required."""
 
 
-class Report(Struct, frozen=True, omit_defaults=True, gc=False):
+class Report(TaskReported, frozen=True, gc=False):
     """Report of an attempt, in its agent's words."""
 
-    attempt: int
-    agent: str
-    outcome: Outcome
-    at: int
-    notes: str = ""
-    blockers: tuple[str, ...] = ()
-    details: dict[str, object] = {}
-    by: str = ""
-    """Author, if its agent reported nothing."""
+    at: int = 0
 
 
 FORCED_CHECKPOINT_REASONS: Final = frozenset({"CONTEXT_HIGH", "TIMEOUT"})
 """Reasons for a checkpoint that the worker did not choose."""
 
 
-class Checkpoint(Struct, frozen=True, omit_defaults=True, gc=False):
+class Checkpoint(TaskCheckpointed, frozen=True, gc=False):
     """Point at which an attempt stopped, in the words of its agent, for its successor."""
 
-    by: str
-    at: int
-    reason: str
-    commit: str = ""
-    description: str = ""
-    next_steps: str = ""
+    at: int = 0
 
     @property
     def is_forced(self) -> bool:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from dragoman.core import limits, not_found
@@ -160,28 +159,10 @@ class MailEscalated(Event, frozen=True):
 # --- state ------------------------------------------------------------------------------------
 
 
-class Mail(Struct, frozen=True, omit_defaults=True):
+class Mail(MailPosted, frozen=True):
     """State of a letter, folded from the stream `mail:ID`."""
 
-    id: str
-    sender: str
-    to: tuple[str, ...]
-    thread: str
-    kind: str
-    subject: str
-    body: str
-    posted_at: int
-    cc: tuple[str, ...] = ()
-    auto_copied: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-    bead: str = ""
-    reply_to: str = ""
-    importance: Importance = "normal"
-    ack_wanted: bool = False
-    answer_wanted: bool = False
-    due_by: int | None = None
-    attachments: tuple[str, ...] = ()
-    sent_at: int | None = None
+    posted_at: int = 0
     read_by: tuple[str, ...] = ()
     acked_by: tuple[str, ...] = ()
     answer: str = ""

@@ -973,14 +973,8 @@ def _fold_checkpointed(task: Task, event: TaskCheckpointed, at: int) -> Task:
     # Without contents it withdraws the checkpoint, unless it is the worker's own.
     if event.by and not (event.commit or event.description or event.next_steps):
         return replace(task, checkpoint=None, updated_at=at)
-    checkpoint = Checkpoint(
-        event.by or task.assignee,
-        at,
-        event.reason,
-        event.commit,
-        event.description,
-        event.next_steps,
-    )
+    by = event.by or task.assignee
+    checkpoint = Checkpoint(at=at, **asdict(event) | {"by": by})
     return replace(task, checkpoint=checkpoint, updated_at=at)
 
 

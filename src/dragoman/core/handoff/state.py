@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from dragoman.core.actor import HUB_NAME
 from dragoman.core.backoff import Backoff
@@ -423,32 +423,16 @@ class HandoffStep(Struct, frozen=True, omit_defaults=True):
     note: str = ""
 
 
-class SlaExtension(Struct, frozen=True):
-    """Extension of a stage by a coordinator."""
-
-    until: int
-    by: str
-    by_ms: int
-
-
-class HandoffApproval(Struct, frozen=True, omit_defaults=True):
+class HandoffApproval(HandoffApproved, frozen=True):
     """Approval or denial of a package by a person."""
 
-    by: str
-    at: int
-    package_hash: str
-    approved: bool
-    note: str = ""
+    at: int = 0
 
 
-class HandoffRejection(Struct, frozen=True, omit_defaults=True):
+class HandoffRejection(HandoffRejected, frozen=True):
     """Rejection of a handoff, with its reason."""
 
-    by: str
-    at: int
-    reason: RejectReason
-    detail: str
-    suggested_fix: str = ""
+    at: int = 0
 
 
 class HandoffEscalation(Struct, frozen=True, omit_defaults=True):
@@ -462,14 +446,10 @@ class HandoffEscalation(Struct, frozen=True, omit_defaults=True):
     at: int
 
 
-class HandoffNote(Struct, frozen=True, omit_defaults=True):
+class HandoffNote(HandoffNoted, frozen=True):
     """Note beside the package (S-ACP-11)."""
 
-    by: str
-    at: int
-    kind: str
-    text: str = ""
-    data: dict[str, object] = {}
+    at: int = 0
 
 
 class Handoff(Struct, frozen=True, omit_defaults=True):
@@ -500,7 +480,7 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     """Deadline of the work, if its sender stated one."""
     steps: tuple[HandoffStep, ...] = ()
     """Transitions since the proposal."""
-    extension: SlaExtension | None = None
+    extension: HandoffExtended | None = None
     """Extension of the present state."""
     passed: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
@@ -671,24 +651,11 @@ MAX_NOTES: Final = 64
 
 def fold_proposed(_: None, event: HandoffProposed, at: int) -> Handoff:
     return Handoff(
-        id=event.id,
-        sender=event.sender,
-        recipient=event.recipient,
         status="proposed",
         created_at=at,
         entered_at=at,
-        package=event.package,
-        task=event.task,
-        teamspace=event.teamspace,
-        thread=event.thread,
-        title=event.title,
-        reason=event.reason,
-        package_hash=event.package_hash,
-        chain=event.chain,
-        supersedes=event.supersedes,
-        sla_ms=event.sla_ms,
-        due_at=event.due_at,
         steps=(HandoffStep("proposed", at, event.sender),),
+        **asdict(event),
     )
 
 
@@ -707,23 +674,15 @@ def _fold_transitioned(handoff: Handoff, event: HandoffTransitioned, at: int) ->
 
 
 def _fold_verified(handoff: Handoff, event: HandoffVerified, _: int) -> Handoff:
-    return replace(
-        handoff,
-        passed=event.passed,
-        failed=event.failed,
-        artifacts=event.artifacts,
-        left_out=event.left_out,
-    )
+    return replace(handoff, **asdict(event))
 
 
 def _fold_rejected(handoff: Handoff, event: HandoffRejected, at: int) -> Handoff:
-    rejection = HandoffRejection(event.by, at, event.reason, event.detail, event.suggested_fix)
-    return replace(handoff, rejection=rejection)
+    return replace(handoff, rejection=HandoffRejection(at=at, **asdict(event)))
 
 
 def _fold_approved(handoff: Handoff, event: HandoffApproved, at: int) -> Handoff:
-    approval = HandoffApproval(event.by, at, event.package_hash, event.approved, event.note)
-    return replace(handoff, approval=approval)
+    return replace(handoff, approval=HandoffApproval(at=at, **asdict(event)))
 
 
 def _fold_escalated(handoff: Handoff, event: HandoffEscalated, at: int) -> Handoff:
@@ -737,13 +696,11 @@ def _fold_escalated(handoff: Handoff, event: HandoffEscalated, at: int) -> Hando
 
 
 def _fold_extended(handoff: Handoff, event: HandoffExtended, _: int) -> Handoff:
-    extension = SlaExtension(event.until, event.by, event.by_ms)
-    return replace(handoff, extension=extension, is_escalated=False)
+    return replace(handoff, extension=event, is_escalated=False)
 
 
 def _fold_noted(handoff: Handoff, event: HandoffNoted, at: int) -> Handoff:
-    note = HandoffNote(event.by, at, event.kind, event.text, event.data)
-    notes = (*handoff.notes, note)[-MAX_NOTES:]
+    notes = (*handoff.notes, HandoffNote(at=at, **asdict(event)))[-MAX_NOTES:]
     workq = event.text if event.kind == WORKQ_NOTE_KIND else handoff.workq
     superseded_by = event.text if event.kind == "superseded_by" else handoff.superseded_by
     return replace(handoff, notes=notes, workq=workq, superseded_by=superseded_by)

@@ -7,9 +7,8 @@ deciders are in `core/intent/`.
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from dragoman.core.base import Command, Event, TaskCommand
 from dragoman.core.intent.candidate import (
@@ -502,27 +501,11 @@ def intent_list_keys(intent: Intent) -> tuple[str, ...]:
 
 
 def _fold_created(_: None, event: IntentCreated, at: int) -> Intent:
-    return Intent(
-        event.id,
-        event.task,
-        event.goal,
-        event.by,
-        at,
-        params=event.params,
-        constraints=event.constraints,
-        skills=event.skills,
-        patience_ms=event.patience_ms,
-        plan=event.plan,
-        follows=event.follows,
-        max_agents=event.max_agents,
-        policy=event.policy,
-        max_output_bytes=event.max_output_bytes,
-        extra_fields=event.extra_fields,
-    )
+    return Intent(created_at=at, **asdict(event))
 
 
 def _fold_proposed(intent: Intent, event: IntentProposed, _: int) -> Intent:
-    terms = {} if event.terms is None else msgspec.structs.asdict(event.terms)
+    terms = {} if event.terms is None else asdict(event.terms)
     is_ranked = bool(event.candidates)
     return replace(
         intent,
