@@ -12,6 +12,7 @@ from dragoman.core.backoff import Backoff
 from dragoman.core.base import DEFAULT_LEASE_MS, DEFAULT_MAX_ATTEMPTS, AttentionKind, Status
 from dragoman.core.entropy import Thresholds
 from dragoman.core.intent.candidate import Policy
+from dragoman.core.task_state import CreateTask
 
 # --- dialects ---------------------------------------------------------------------------------
 
@@ -175,6 +176,16 @@ class TaskSettings(Struct, frozen=True):
     """Review finished work, unless its task says otherwise."""
     agents_skip_review: bool = False
     """Let agents create tasks whose work nobody reviews."""
+
+    def creation(self, fields: Mapping[str, Any]) -> CreateTask:
+        """Command that creates a task with these fields; what is None is as the settings say."""
+        defaults: dict[str, Any] = {
+            "review_required": self.review_required,
+            "may_skip_review": self.may_skip_review,
+            "max_attempts": self.max_attempts,
+        }
+        given = {name: value for name, value in fields.items() if value is not None}
+        return CreateTask(**{**defaults, **given})
 
     @property
     def may_skip_review(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, cast
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from dragoman.core.base import Priority
 from dragoman.core.errors import Refusal, Refused
@@ -57,6 +58,17 @@ class PlanItem(Struct, frozen=True):
     task: PlannedTask
     deadline: int
     """In milliseconds; 0: none."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Fields of the command that creates it."""
+        fields = asdict(self.task)
+        review, body = fields.pop("review"), fields.pop("text")
+        return fields | {
+            "body": body,
+            "review_required": None if review else False,
+            "deadline": self.deadline,
+        }
 
 
 class TaskPlan(Struct, frozen=True):

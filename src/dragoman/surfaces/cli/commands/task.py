@@ -9,7 +9,7 @@ from dragoman.core.attempt import ClaimTask, RenewLease, explain_wait
 from dragoman.core.base import Priority
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.limits import MAX_BODY
-from dragoman.core.task_state import CreateTask, LinkTask
+from dragoman.core.task_state import LinkTask
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.queries.briefing import find_briefing
 from dragoman.engine.schemas.briefing import briefing_resource, briefing_sections
@@ -163,29 +163,27 @@ def create(
         raise_usage_error("--body and --body-file exclude each other: give one of them")
     whole_body = _read_body(body_file) if body_file else body
     with context.open_for_writing() as directory:
-        defaults = directory.settings.tasks
-        command = CreateTask(
-            title=title,
-            id=id,
-            body=whole_body,
-            ready=ready,
-            assignee=assignee,
-            parent=parent,
-            review_required=defaults.review_required and not no_review,
-            may_skip_review=defaults.may_skip_review,
-            priority=priority,
-            blocked_by=tuple(blocked_by or ()),
-            discovered_from=discovered_from,
-            aliases=tuple(alias or ()),
-            max_attempts=defaults.max_attempts,
-            due_by=due_by,
-            acceptance_criteria=tuple(criterion or ()),
-            expected_outputs=tuple(expected_output or ()),
-            context_refs=tuple(context_ref or ()),
-            constraints=tuple(constraint or ()),
-            deadline=deadline or 0,
-            checks=tuple(check or ()),
-        )
+        fields = {
+            "title": title,
+            "id": id,
+            "body": whole_body,
+            "ready": ready,
+            "assignee": assignee,
+            "parent": parent,
+            "review_required": False if no_review else None,
+            "priority": priority,
+            "blocked_by": tuple(blocked_by or ()),
+            "discovered_from": discovered_from,
+            "aliases": tuple(alias or ()),
+            "due_by": due_by,
+            "acceptance_criteria": tuple(criterion or ()),
+            "expected_outputs": tuple(expected_output or ()),
+            "context_refs": tuple(context_ref or ()),
+            "constraints": tuple(constraint or ()),
+            "deadline": deadline,
+            "checks": tuple(check or ()),
+        }
+        command = directory.settings.tasks.creation(fields)
         accepted = directory.hub.submit(
             context.actor(directory, context.acting_agent()), command, key=key
         )
@@ -219,25 +217,8 @@ def _explain_status(shown: TaskDisplay) -> str:
 def _create_plan(context: CommandContext, file: str, key: str) -> CommandResult:
     plan = parse_plan(file, read_source(file, MAX_PLAN_BYTES))
     with context.open_for_writing() as directory:
-        defaults = directory.settings.tasks
         creations = [
-            CreateTask(
-                title=item.task.title,
-                id=item.task.id,
-                body=item.task.text,
-                ready=item.task.ready,
-                assignee=item.task.assignee,
-                parent=item.task.parent,
-                review_required=defaults.review_required and item.task.review,
-                may_skip_review=defaults.may_skip_review,
-                priority=item.task.priority,
-                blocked_by=plan.blockers(index),
-                discovered_from=item.task.discovered_from,
-                aliases=item.task.aliases,
-                max_attempts=defaults.max_attempts,
-                deadline=item.deadline,
-                checks=item.task.checks,
-            )
+            directory.settings.tasks.creation({**item.fields, "blocked_by": plan.blockers(index)})
             for index, item in enumerate(plan.items)
         ]
         links = [

@@ -1,9 +1,11 @@
 """Actions on tasks for callers without a dialect: create, delegate, claim, heartbeat, and those of
 the table of task actions."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from dragoman.core.attempt import ClaimTask, RenewLease
 from dragoman.core.authority import MAY_MANAGE_CREDENTIALS, may_manage_credentials_of
@@ -12,7 +14,6 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import check_task_id
 from dragoman.core.limits import LEASE_RANGE_MS, MAX_ATTEMPTS, MAX_BODY, MAX_TITLE
 from dragoman.core.read import Receipt
-from dragoman.core.task_state import CreateTask
 from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.agents import find_agent
@@ -89,29 +90,11 @@ async def create_task(call: Call) -> Any:
     body: CreateTaskBody = call.body
     if body.id == "" and (misnamed := check_task_id(body.id, "id")) is not None:
         raise Refused(misnamed)
-    defaults = call.context.deps.settings.tasks
-    review, attempts = body.review_required, body.max_attempts
-    command = CreateTask(
-        title=body.title,
-        id=body.id or "",
-        body=body.body,
-        ready=body.ready,
-        assignee=body.assignee,
-        parent=body.parent,
-        review_required=defaults.review_required if review is None else review,
-        may_skip_review=defaults.may_skip_review,
-        priority=body.priority,
-        blocked_by=body.blocked_by,
-        discovered_from=body.discovered_from,
-        aliases=body.aliases,
-        max_attempts=defaults.max_attempts if attempts is None else attempts,
-        checks=body.checks,
-    )
-    return await _create(call, command)
+    return await _create(call, asdict(body))
 
 
-async def _create(call: Call, command: CreateTask) -> Any:
-    accepted = await call.submit(command)
+async def _create(call: Call, fields: Mapping[str, Any]) -> Any:
+    accepted = await call.submit(call.context.deps.settings.tasks.creation(fields))
     receipt = accepted.receipts[0]
     response = respond(await task_after(call, receipt), 201)
     response.headers["location"] = f"/v1/tasks/{receipt.task}"
@@ -135,24 +118,8 @@ class DelegateBody(Body, frozen=True, kw_only=True):
 async def delegate_part(call: Call) -> Any:
     """Create a part of a task and delegate it to an agent, in one transaction."""
     body: DelegateBody = call.body
-    defaults = call.context.deps.settings.tasks
-    command = CreateTask(
-        title=body.title,
-        body=body.body,
-        ready=True,
-        assignee=body.assignee,
-        parent=call.path_params["name"],
-        review_required=defaults.review_required,
-        may_skip_review=defaults.may_skip_review,
-        priority=body.priority,
-        max_attempts=defaults.max_attempts,
-        due_by=_parse_deadline(body.due_by),
-        acceptance_criteria=body.acceptance_criteria,
-        expected_outputs=body.expected_outputs,
-        context_refs=body.context_refs,
-        constraints=body.constraints,
-    )
-    return await _create(call, command)
+    given = {"ready": True, "parent": call.path_params["name"]}
+    return await _create(call, asdict(body) | given | {"due_by": _parse_deadline(body.due_by)})
 
 
 def _parse_deadline(text: str) -> int:
