@@ -1,7 +1,7 @@
 """Files of a data directory: rebuild-files, export, import, backup, restore."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from dragoman.surfaces.cli.command import CliCommand, argument
 from dragoman.surfaces.cli.context import (
@@ -11,6 +11,9 @@ from dragoman.surfaces.cli.context import (
     raise_usage_error,
 )
 from dragoman.surfaces.cli.render import UNSIGNED_WARNING, Screen, pluralize
+
+if TYPE_CHECKING:
+    from dragoman.files.archive import Manifest
 
 
 def check_readable(path: Path) -> None:
@@ -44,6 +47,63 @@ def rebuild_files(context: CommandContext) -> CommandResult:
     return CommandResult({"tasks": tasks}, lambda screen: screen.line(f"files of {of} written"))
 
 
+# --- what was written, and what was made of it ------------------------------------------------
+
+
+def _check_target(target: Path, kind: str) -> None:
+    """End the call unless a file can be written there."""
+    if target == Path("-"):
+        raise_usage_error(
+            f"{kind} is read back before anybody else reads it, so it is not written to standard "
+            "output: name a file"
+        )
+    if target.is_dir() or not target.absolute().parent.is_dir():
+        raise_usage_error(f"{target} cannot be written: name a file in a folder that exists")
+
+
+def _archive_result(
+    target: Path, manifest: "Manifest", note: str, *lines: str, **more: object
+) -> CommandResult:
+    """Result of a command that has written an archive."""
+    data = {
+        "file": str(target),
+        "ledger": manifest.ledger,
+        "entries": manifest.entries,
+        "skippedFiles": manifest.omitted,
+        **more,
+    }
+
+    def show(screen: Screen) -> None:
+        entries = pluralize(manifest.entries, "entry", "entries")
+        screen.line((str(target), "bold"), f": {entries}{note}")
+        for line in (
+            *lines,
+            *(f"left out, because it is no plain file: {path}" for path in manifest.omitted),
+        ):
+            screen.line(f"  {line}")
+
+    return CommandResult(data, show)
+
+
+def _directory_result(
+    context: CommandContext, manifest: "Manifest", note: str, *lines: str
+) -> CommandResult:
+    """Result of a command that has made a data directory of an archive."""
+    data = {
+        "data": str(context.data),
+        "ledger": manifest.ledger,
+        "entries": manifest.entries,
+        "madeAt": manifest.made_at,
+    }
+
+    def show(screen: Screen) -> None:
+        screen.line(f"{context.data}: {pluralize(manifest.entries, 'entry', 'entries')}, {note}")
+        for line in lines:
+            screen.line(line)
+
+    return CommandResult(data, show)
+
+
 # --- export, import ---------------------------------------------------------------------------
 
 
@@ -61,32 +121,12 @@ def export(
     Example:
       dragoman export hub.tar
     """
-    if target == Path("-"):
-        raise_usage_error(
-            "an archive has to be complete before anybody reads it, so it is not written to "
-            "standard output: name a file"
-        )
-    if target.is_dir() or not target.absolute().parent.is_dir():
-        raise_usage_error(f"{target} cannot be written: name a file in a folder that exists")
+    _check_target(target, "an archive")
     replaces = target.exists()
     with context.open_for_reading() as directory:
         manifest = directory.archive("export", target, context.err.progress)
-    data = {
-        "file": str(target),
-        "ledger": manifest.ledger,
-        "entries": manifest.entries,
-        "skippedFiles": manifest.omitted,
-        "replaced": replaces,
-    }
-
-    def show(screen: Screen) -> None:
-        instead = ", in place of the file that was there" if replaces else ""
-        entries = pluralize(manifest.entries, "entry", "entries")
-        screen.line((str(target), "bold"), f": {entries}{instead}")
-        for path in manifest.omitted:
-            screen.line(f"  left out, because it is no plain file: {path}")
-
-    return CommandResult(data, show)
+    instead = ", in place of the file that was there" if replaces else ""
+    return _archive_result(target, manifest, instead, replaced=replaces)
 
 
 def import_(
@@ -107,18 +147,7 @@ def import_(
     )
     with context.open_for_writing(founds=True):
         pass  # opening the directory makes its keys, signs the ledger and writes the files
-    data = {
-        "data": str(context.data),
-        "ledger": manifest.ledger,
-        "entries": manifest.entries,
-    }
-
-    def show(screen: Screen) -> None:
-        screen.line(
-            f"{context.data}: {pluralize(manifest.entries, 'entry', 'entries')}, all as they were"
-        )
-
-    return CommandResult(data, show)
+    return _directory_result(context, manifest, "all as they were")
 
 
 # --- backup, restore --------------------------------------------------------------------------
@@ -143,15 +172,9 @@ def backup(
     Example:
       dragoman backup /mnt/backups/hub-1.tar
     """
-    if target == Path("-"):
-        raise_usage_error(
-            "a backup is read back before it gets its name, so it is not written to standard "
-            "output: name a file"
-        )
     if target.exists():
         raise_usage_error(f"{target} is there, and a backup replaces nothing: name another file")
-    if not target.absolute().parent.is_dir():
-        raise_usage_error(f"{target} cannot be written: name a file in a folder that exists")
+    _check_target(target, "a backup")
     if target.resolve().is_relative_to(context.data.resolve()):
         raise_usage_error(
             f"{target} is in the data directory that it is a backup of, and would be lost with it: "
@@ -161,28 +184,16 @@ def backup(
         manifest = directory.archive("backup", target, context.err.progress)
         is_signed = not manifest.entries or directory.checkpoints.last() is not None
         context.print_warnings(directory)
-    size = target.stat().st_size
-    data = {
-        "file": str(target),
-        "bytes": size,
-        "ledger": manifest.ledger,
-        "entries": manifest.entries,
-        "skippedFiles": manifest.omitted,
-        "warnings": [] if is_signed else [UNSIGNED_WARNING],
-    }
-
-    def show(screen: Screen) -> None:
-        screen.line(
-            (str(target), "bold"),
-            f": {pluralize(manifest.entries, 'entry', 'entries')}, {size} bytes, read back: good",
-        )
-        if not is_signed:
-            screen.line(("warning: ", "yellow"), UNSIGNED_WARNING)
-        screen.line("  it holds the hub's private keys and tokens: keep it where secrets belong")
-        for path in manifest.omitted:
-            screen.line(f"  left out, because it is no plain file: {path}")
-
-    return CommandResult(data, show)
+    size, warnings = target.stat().st_size, [] if is_signed else [UNSIGNED_WARNING]
+    return _archive_result(
+        target,
+        manifest,
+        f", {size} bytes, read back: good",
+        *(f"warning: {warning}" for warning in warnings),
+        "it holds the hub's private keys and tokens: keep it where secrets belong",
+        bytes=size,
+        warnings=warnings,
+    )
 
 
 def restore(
@@ -211,30 +222,14 @@ def restore(
     manifest = context.wiring.restore_archive(
         "backup", source, context.data, context.shared.store, context.err.progress
     )
-    with (
-        context.open_for_writing(create_missing=False) as directory,
-        context.err.progress(
-            "tasks", sum(directory.hub.store.status_counts().values())
-        ) as progress,
-    ):
-        directory.projector.rebuild(progress)
-    data = {
-        "data": str(context.data),
-        "ledger": manifest.ledger,
-        "entries": manifest.entries,
-        "madeAt": manifest.made_at,
-    }
-
-    def show(screen: Screen) -> None:
-        screen.line(
-            f"{context.data}: {pluralize(manifest.entries, 'entry', 'entries')}, as they were when "
-            "the "
-            f"backup was made ({manifest.made_at})"
-        )
-        screen.line(f"Next: {context.next_command('verify')}")
-        screen.line("Make sure that the old hub never runs again")
-
-    return CommandResult(data, show)
+    rebuild_files(context)
+    return _directory_result(
+        context,
+        manifest,
+        f"as they were when the backup was made ({manifest.made_at})",
+        f"Next: {context.next_command('verify')}",
+        "Make sure that the old hub never runs again",
+    )
 
 
 COMMANDS = (
