@@ -467,7 +467,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "MCP-SIZE",
         "MCP",
-        "The list of tools that a model is shown has ten tools in less than 6 KB, with every "
+        "The list of tools that a model is shown has ten tools in at most 6,000 bytes, with every "
         "argument described; each dialect that an agent speaks adds less than 7 KB.",
     ),
     Requirement(

@@ -12,6 +12,7 @@ from bench import attacks, compare, delegation, handoffs, lifecycle, peers
 from bench.aof import reports, task_ids
 from bench.handoffs import offer
 from bench.letters import rows
+from bench.tool_lists import measure_tool_list, own_command
 from dragoman.store.memory import MemoryStore
 from tests.requirements import proves
 
@@ -205,3 +206,12 @@ def test_honest_caller_is_served_under_attack(case: str) -> None:
     for waits in (reading.before, reading.during):
         assert waits.count > waits.refused == 0
     assert 0 < reading.memory[0] <= reading.memory[1]
+
+
+@proves("BENCH-RUNS", "MCP-SIZE")
+def test_tool_list_is_measured_as_it_is_sent(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    subprocess.run([*own_command(data)[:-3], "init"], check=True, stdout=subprocess.DEVNULL)
+    found = measure_tool_list(own_command(data), tmp_path)
+    assert found.tools == 10
+    assert found.model_bytes < found.answer_bytes <= 6_000

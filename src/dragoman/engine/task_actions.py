@@ -56,7 +56,7 @@ from dragoman.engine.schemas.tasks import questioned_task, task_detail
 
 Fence = Annotated[
     int,
-    Meta(ge=0, le=MAX_SAFE_INTEGER, description="`fence` of your claim: guards against old work."),
+    Meta(ge=0, le=MAX_SAFE_INTEGER, description="`fence` of your claim."),
 ]
 
 ReasonText = Annotated[str, Meta(max_length=MAX_REASON)]

@@ -176,8 +176,8 @@ def _is_noise(key: str, part: Any) -> bool:
     """Return whether a keyword tells a model nothing.
 
     Such are names of classes, mappings that repeat `anyOf`, patterns that no model can follow,
-    empty defaults, empty lists of required fields, large limits, the largest number of all, and
-    that there are no other fields: those are refused by name.
+    empty defaults, empty lists of required fields, large limits, lower limits of 0 and 1, the
+    largest number of all, and that there are no other fields: those are refused by name.
     """
     if key == "discriminator":
         return isinstance(part, dict) and "mapping" in part
@@ -187,6 +187,8 @@ def _is_noise(key: str, part: Any) -> bool:
         return not part and not isinstance(part, dict)
     if key == "maximum":
         return part == MAX_SAFE_INTEGER
+    if key in ("minimum", "minLength", "minItems"):
+        return part in (0, 1)
     if key == "additionalProperties":
         return part is False
     if key in ("maxLength", "maxItems"):

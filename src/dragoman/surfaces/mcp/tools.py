@@ -137,8 +137,7 @@ class InboxArguments(Arguments, frozen=True):
         Texts,
         Meta(
             max_length=_TOOL_PAGE_SIZE,
-            description="Ids of letters that you have dealt with: they are acknowledged, and shown "
-            "no more",
+            description="Ids of letters that you have dealt with: they are shown no more",
         ),
     ] = ()
 
@@ -300,9 +299,8 @@ READ_TOOLS = (
     ),
     make_tool(
         "inbox",
-        "What concerns you: tasks that you hold, that are ready for you, that are `free` for "
-        "anybody, that you are offered, that are blocked or in review, `handoffs` to you, and "
-        "unread letters. Look here after a restart.",
+        "What concerns you: tasks that you hold, ready for you, `free` for anybody, offered to "
+        "you, blocked or in review, `handoffs` to you, unread letters. Look here after a restart.",
         InboxArguments,
         show_inbox,
     ),
@@ -320,7 +318,7 @@ _NO_NOTIFICATIONS = (
 
 TaskName = Annotated[str, Meta(description="Any name of the task")]
 
-Fence = Annotated[int | None, Meta(description="`fence` of your claim: guards against old work")]
+Fence = Annotated[int | None, Meta(description="`fence` of your claim")]
 
 
 MAX_WAIT_S: Final = 300
@@ -371,9 +369,7 @@ class CreateArguments(Arguments, frozen=True, kw_only=True):
         Texts, Meta(max_length=MAX_LINKS, description="Tasks that have to be done before")
     ] = ()
     parent: Annotated[str, Meta(description="Task that it is a part of")] = ""
-    discovered_from: Annotated[
-        str, Meta(description="Task on which you found that this is needed")
-    ] = ""
+    discovered_from: Annotated[str, Meta(description="Task on which you found it")] = ""
 
 
 def create_task(context: HubContext, arguments: CreateArguments) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def connect(
     Shows what it would write: its MCP configuration, and ten lines of instructions; --write writes
     it, --undo takes exactly that back. It is for the project that you stand in. The agent works
     under its own name, or that of --agent. Where DRAGOMAN_URL or --url names a hub, the agent gets
-    a token of its own for it.
+    a token of its own for it, which --undo revokes.
 
     \b
     Examples:
