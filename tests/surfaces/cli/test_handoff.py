@@ -434,10 +434,10 @@ def test_list_is_filtered_and_paged(dragoman: Console) -> None:
     assert ids("--status", "accepted") == ["h0"]
     assert ids("--task", "t1", "--from", "ada", "--to", "bob", "--teamspace", "default") == ["h1"]
     page = dragoman.ask("handoff", "list", "--limit", "2")
-    assert ids("--before", str(page["next"])) == ["h0"]
+    assert ids("--before", str(page["cursor"])) == ["h0"]
     text = dragoman("handoff", "list", "--limit", "2").out
-    assert f"There may be more: add --before {page['next']}" in text
-    assert dragoman("handoff", "list", "--to", "nobody").out == "no handoffs\n"
+    assert f"There are more: add --before {page['cursor']}" in text
+    assert dragoman("handoff", "list", "--to", "nobody").out == "none\n"
 
 
 def test_story_of_the_task_has_the_events_of_a_handoff_in_order(dragoman: Console) -> None:
@@ -478,7 +478,7 @@ def test_closed_teamspace_is_hidden_from_others(dragoman: Console) -> None:
     settings = dragoman.data / "dragoman.toml"
     settings.write_text('[teamspaces.default]\nmembers = ["ada", "bob"]\n')
     offer(dragoman)
-    assert dragoman("handoff", "list", "--as", "eve").out == "no handoffs\n"
+    assert dragoman("handoff", "list", "--as", "eve").out == "none\n"
     assert dragoman.ask("handoff", "show", "h1", "--as", "eve", code=1)["code"] == (
         "handoff_not_found"
     )

@@ -5,15 +5,15 @@ more and no less than every other surface.
 """
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_args
 
 from msgspec import to_builtins
 
 from dragoman.core.base import Priority
-from dragoman.core.errors import Refusal, Refused
+from dragoman.core.errors import Refusal, Refused, StoreUnavailable
 from dragoman.core.handoff.state import SLA_STATES, HandoffStatus, RejectReason
-from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option
+from dragoman.core.limits import MAX_PAGE
+from dragoman.surfaces.cli.command import CliCommand, argument
 from dragoman.surfaces.cli.context import (
     CommandContext,
     CommandResult,
@@ -21,13 +21,7 @@ from dragoman.surfaces.cli.context import (
     read_source,
 )
 from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.surfaces.cli.generated import (
-    Field,
-    OperationCommand,
-    make_commands,
-    print_reply,
-    print_rows,
-)
+from dragoman.surfaces.cli.generated import Field, OperationCommand, Typed, make_commands
 from dragoman.surfaces.cli.render import Screen, print_fields
 
 if TYPE_CHECKING:
@@ -51,146 +45,6 @@ def load_handoff(context: CommandContext, directory: DataDirectory, id: str) -> 
     return handoff
 
 
-# --- initiate ---------------------------------------------------------------------------------
-
-
-WorkStatus = Literal["not_started", "in_progress", "blocked", "review"]
-
-
-def initiate(
-    context: CommandContext,
-    source: Annotated[
-        str, argument("FILE|-", "The input of `acp_handoff`, as JSON; options override it.")
-    ] = "",
-    *,
-    to: Annotated[str, option("--to", "NAME", "The recipient.")] = "",
-    task: Annotated[str, option("--task", "ID", "The task; an unknown one is made.")] = "",
-    title: Annotated[str, option("--title", "TEXT", "Its title; else the task's.")] = "",
-    objective: Annotated[str, option("--objective", "TEXT", "Its objective; else its title.")] = "",
-    criterion: Annotated[
-        list[str] | None, option("--criterion", "TEXT", "A criterion of success; repeatable.")
-    ] = None,
-    summary: Annotated[str, option("--summary", "TEXT", "A summary of the present state.")] = "",
-    next_step: Annotated[str, option("--next-step", "TEXT", "What to do first.")] = "",
-    state: Annotated[
-        WorkStatus | None, option("--state", "", "How far the work is; else not_started.")
-    ] = None,
-    priority: Annotated[
-        Priority | None, option("--priority", "", "Its priority; else normal.")
-    ] = None,
-    artifact: Annotated[
-        list[str] | None,
-        option("--artifact", "PATH", "An artifact, beneath an artifact root; repeatable."),
-    ] = None,
-    deadline: Annotated[str, option("--deadline", "RFC3339", "By when it is to be done.")] = "",
-    approval: Annotated[
-        bool, option("--needs-approval", "", "A person has to approve it first.")
-    ] = False,
-    supersedes: Annotated[
-        str, option("--supersedes", "ID", "The handoff that this one supersedes.")
-    ] = "",
-    reason: Annotated[str, option("--reason", "TEXT", "Why it is handed over.")] = "",
-    teamspace: Annotated[str, option("--teamspace", "NAME", "Its teamspace.")] = "",
-    thread: Annotated[str, option("--thread", "ID", "The thread that it belongs to.")] = "",
-    id: Annotated[str, option("--id", "ID", "An id of your own; else the hub gives it one.")] = "",
-) -> CommandResult:
-    """Offer work that you own to another agent.
-
-    A package has at least a summary, a next step and one criterion. It does not change any more
-    once it is offered, and its hash identifies it. The work stays yours until the recipient
-    activates.
-
-    \b
-    Examples:
-      dragoman handoff initiate package.json --as ada
-      dragoman handoff initiate --as ada --to bob --task fix-login \\
-        --criterion "all tests pass" --summary "half done" --next-step "write the tests"
-    """
-    from dragoman.engine.request import Rejected
-
-    parts: dict[str, dict[str, Any]] = {
-        "task": {
-            "task_id": task,
-            "title": title,
-            "objective": objective,
-            "success_criteria": criterion,
-            "priority": priority,
-            "deadline": deadline,
-        },
-        "context": {"summary": summary},
-        "work_state": {"status": state, "next_step": next_step},
-        "policy": {"requires_human_approval": approval},
-    }
-    top_level = {
-        "to_agent": to,
-        "artifacts": [parse_artifact(path) for path in artifact or ()],
-        "supersedes": supersedes,
-        "reason": reason,
-        "teamspace_id": teamspace,
-        "thread_id": thread,
-        "handoff_id": id,
-    }
-    if not source and not (to and task):
-        raise_usage_error(
-            "name the recipient and the task: --to NAME and --task ID, or name a file"
-        )
-    arguments: dict[str, Any] = {"work_state": {"status": "not_started"}}
-    if source:
-        arguments = _read_offer(source)
-    for name, options in parts.items():
-        given, part = _non_empty(options), arguments.get(name, {})
-        # A part that is no object is left as it is: the hub reports what is wrong with it.
-        if isinstance(part, dict) and (given or not source):
-            arguments[name] = {**part, **given}
-    if deadline:
-        arguments.pop("deadline", None)
-    arguments |= {"action": "initiate", **_non_empty(top_level)}
-    with context.open_for_writing() as directory:
-        if not source:
-            name = title or objective or _existing_title(directory, task)
-            defaults: dict[str, Any] = {"title": name, "objective": name, "success_criteria": []}
-            arguments["task"] = {**defaults, **arguments["task"]}
-        actor = context.actor(directory, context.acting_agent())
-        answer = directory.router.call(OPERATION, arguments, actor)
-    if isinstance(answer, Rejected):
-        return context.rejection_result(answer)
-    return CommandResult(answer.reply, lambda screen: print_reply(screen, _INITIATED, answer.reply))
-
-
-def _non_empty(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value}
-
-
-def parse_artifact(path: str) -> dict[str, Any]:
-    """Artifact for a path."""
-    return {"artifact_id": path.rpartition("/")[2], "ref": {"type": "file", "path": path}}
-
-
-def _existing_title(directory: DataDirectory, task: str) -> str:
-    """Title of the task if it exists; else its name."""
-    from dragoman.engine.queries.tasks import find_task
-
-    found = find_task(directory.hub.store, task)
-    return task if isinstance(found, Refusal) else found.task.title
-
-
-def _read_offer(source: str) -> dict[str, Any]:
-    """Read the arguments of an initiate from a file or standard input."""
-    from dragoman.text.strict_json import MAX_BYTES, StrictJsonError, parse_json
-
-    try:
-        value = parse_json(read_source(source, MAX_BYTES), MAX_BYTES)
-    except StrictJsonError as error:
-        where = f" at {error.path}" if error.path else ""
-        raise_usage_error(f"{source} is not JSON that can be trusted{where}: {error.reason}")
-    if not isinstance(value, dict):
-        raise_usage_error(f"{source} is no JSON object: it has to hold the input of acp_handoff")
-    arguments = cast(dict[str, Any], value)
-    if arguments.pop("action", "initiate") != "initiate":
-        raise_usage_error(f"{source} asks for another action: use `dragoman call acp_handoff`")
-    return arguments
-
-
 # --- accept, reject, activate, complete, close, withdraw, extend, reassign, approve, deny -----
 
 
@@ -203,6 +57,11 @@ def parse_object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError('it is no JSON object, such as {"next_step": "…", "percent_complete": 60}')
     return cast(dict[str, Any], value)
+
+
+def parse_artifact(path: str) -> dict[str, Any]:
+    """Artifact for a path."""
+    return {"artifact_id": path.rpartition("/")[2], "ref": {"type": "file", "path": path}}
 
 
 _ID = Field("handoff_id", "", "ID", "The handoff's id.", required=True)
@@ -242,8 +101,6 @@ def _step(name: str, text: str, example: str, *fields: Field, action: str = "") 
         headline=_HEADLINE,
     )
 
-
-_INITIATED = _step("initiate", "", "")
 
 STEPS = (
     _step(
@@ -367,72 +224,166 @@ _STATUS_STYLES: Final = {
     "late": "red",
 }
 
-_COLUMNS: Final = {
-    "ID": "{handoff_id}",
-    "STATUS": "{status}",
-    "TASK": "{task_id}",
-    "FROM": "{from_agent}",
-    "TO": "{to_agent}",
-    "DUE BY": "{?escalated}late|{!escalated}{due_by}",
-    "TITLE": "{title:60}",
-}
+# --- initiate, list ---------------------------------------------------------------------------
 
 
-# --- list, show -------------------------------------------------------------------------------
-
-
-def list_handoffs(
-    context: CommandContext,
-    *,
-    status: Annotated[HandoffStatus | None, option("--status", "", "Only in this state.")] = None,
-    task: Annotated[str, option("--task", "TASK", "Only of this task, by any name.")] = "",
-    sender: Annotated[str, option("--from", "NAME", "Only from this one.")] = "",
-    recipient: Annotated[str, option("--to", "NAME", "Only to this one.")] = "",
-    teamspace: Annotated[str, option("--teamspace", "NAME", "Only of this one.")] = "",
-    before: Annotated[
-        int | None,
-        option(
-            "--before", "CURSOR", "Go on with the next page, from where the last one says.", min=0
-        ),
-    ] = None,
-    limit: LimitOption = 50,
-) -> CommandResult:
-    """List handoffs, newest first, a page at a time.
-
-    \b
-    Examples:
-      dragoman handoff list --status proposed --to bob
-      dragoman handoff list --task TASK-2026-02-09-001 --json
-    """
-    from dragoman.engine.queries.entries import END_OF_LIST
-    from dragoman.engine.queries.handoffs import HandoffFilter, handoff_page
-    from dragoman.engine.schemas.handoffs import handoff_summary
-
-    with context.open_for_reading() as directory:
-        filters = HandoffFilter(
-            status=status,
-            task=task,
-            sender=sender,
-            recipient=recipient,
-            teamspace=teamspace,
-            reader=context.reader(directory),
-            before=END_OF_LIST if before is None else before,
-            limit=limit,
+def _complete_offer(context: CommandContext, arguments: dict[str, Any], typed: Typed) -> None:
+    """Complete an offer: by what a file has, or by what the options leave out."""
+    if source := typed["file__"]:
+        _add_to_file(arguments, _read_offer(source))
+    elif "to_agent" in arguments and "task_id" in arguments.get("task", {}):
+        task = arguments["task"]
+        title = task.get("title") or task.get("objective") or _find_title(context, task["task_id"])
+        arguments["task"] = {"title": title, "objective": title, "success_criteria": [], **task}
+        arguments["work_state"] = {"status": "not_started", **arguments.get("work_state", {})}
+        arguments.setdefault("context", {})
+        arguments.setdefault("policy", {})
+    else:
+        raise_usage_error(
+            "name the recipient and the task: --to NAME and --task ID, or name a file"
         )
-        page = handoff_page(directory.hub.store, filters)
-    if isinstance(page, Refusal):
-        raise Refused(page)
-    rows = [to_builtins(handoff_summary(one)) for one in page.handoffs]
+    arguments["action"] = "initiate"
 
-    def show(screen: Screen) -> None:
-        if rows:
-            print_rows(screen, _COLUMNS, rows, _STATUS_STYLES)
+
+def _add_to_file(arguments: dict[str, Any], offer: dict[str, Any]) -> None:
+    """Add what a file has; options override it."""
+    if "deadline" in arguments.get("task", {}):
+        offer.pop("deadline", None)
+    for name, part in offer.items():
+        given = arguments.get(name)
+        if isinstance(given, dict):
+            # A part that is no object is left as it is: the hub reports what is wrong with it.
+            arguments[name] = {**part, **given} if isinstance(part, dict) else part
         else:
-            screen.line("no handoffs")
-        if page.next is not None:
-            screen.line(f"There may be more: add --before {page.next}")
+            arguments.setdefault(name, part)
 
-    return CommandResult({"handoffs": rows, "next": page.next}, show)
+
+def _find_title(context: CommandContext, task: str) -> str:
+    """Title of the task if it exists; else its name."""
+    from dragoman.engine.queries.tasks import find_task
+
+    try:
+        with context.open_readonly() as directory:
+            found = find_task(directory.store, task)
+    except StoreUnavailable:  # it is made by this command
+        return task
+    return task if isinstance(found, Refusal) else found.task.title
+
+
+def _read_offer(source: str) -> dict[str, Any]:
+    """Read the arguments of an initiate from a file or standard input."""
+    from dragoman.text.strict_json import MAX_BYTES, StrictJsonError, parse_json
+
+    try:
+        value = parse_json(read_source(source, MAX_BYTES), MAX_BYTES)
+    except StrictJsonError as error:
+        where = f" at {error.path}" if error.path else ""
+        raise_usage_error(f"{source} is not JSON that can be trusted{where}: {error.reason}")
+    if not isinstance(value, dict):
+        raise_usage_error(f"{source} is no JSON object: it has to hold the input of acp_handoff")
+    arguments = cast(dict[str, Any], value)
+    if arguments.pop("action", "initiate") != "initiate":
+        raise_usage_error(f"{source} asks for another action: use `dragoman call acp_handoff`")
+    return arguments
+
+
+_WORK_STATUS = ("not_started", "in_progress", "blocked", "review")
+
+INITIATE = OperationCommand(
+    "initiate",
+    OPERATION,
+    """Offer work that you own to another agent.
+
+    A package has at least a summary, a next step and one criterion. It does not change any more
+    once it is offered, and its hash identifies it. The work stays yours until the recipient
+    activates.
+
+    It comes from options, from a file, which may have all that `acp_handoff` takes, or both.""",
+    'dragoman handoff initiate --as ada --to bob --task fix-login --summary "half done" '
+    '--criterion "all tests pass" --next-step "write the tests"',
+    fields=(
+        Field("", "", "FILE|-", "The input of `acp_handoff`, as JSON; options override it."),
+        Field("to_agent", "--to", "NAME", "The recipient."),
+        Field("task.task_id", "--task", "ID", "The task; an unknown one is made."),
+        Field("task.title", "--title", "TEXT", "Its title; else the task's."),
+        Field("task.objective", "--objective", "TEXT", "Its objective; else its title."),
+        Field(
+            "task.success_criteria",
+            "--criterion",
+            "TEXT",
+            "A criterion of success; repeatable.",
+            many=True,
+        ),
+        Field("context.summary", "--summary", "TEXT", "A summary of the present state."),
+        Field("work_state.next_step", "--next-step", "TEXT", "What to do first."),
+        Field(
+            "work_state.status",
+            "--state",
+            "",
+            "How far the work is; else not_started.",
+            choices=_WORK_STATUS,
+        ),
+        Field(
+            "task.priority",
+            "--priority",
+            "",
+            "Its priority; else normal.",
+            choices=get_args(Priority),
+        ),
+        Field(
+            "artifacts",
+            "--artifact",
+            "PATH",
+            "An artifact, beneath an artifact root; repeatable.",
+            parse=parse_artifact,
+            many=True,
+        ),
+        Field("task.deadline", "--deadline", "RFC3339", "By when it is to be done."),
+        Field(
+            "policy.requires_human_approval",
+            "--needs-approval",
+            "",
+            "A person has to approve it first.",
+        ),
+        Field("supersedes", "--supersedes", "ID", "The handoff that this one supersedes."),
+        Field("reason", "--reason", "TEXT", "Why it is handed over."),
+        Field("teamspace_id", "--teamspace", "NAME", "Its teamspace."),
+        Field("thread_id", "--thread", "ID", "The thread that it belongs to."),
+        Field("handoff_id", "--id", "ID", "An id of your own; else the hub gives it one."),
+    ),
+    complete=_complete_offer,
+    headline=_HEADLINE,
+)
+
+LIST = OperationCommand(
+    "list",
+    OPERATION,
+    "List handoffs, newest first, a page at a time.",
+    "dragoman handoff list --status proposed --to bob",
+    fields=(
+        Field("status", "--status", "", "Only in this state.", choices=get_args(HandoffStatus)),
+        Field("task_id", "--task", "TASK", "Only of this task, by any name."),
+        Field("from_agent", "--from", "NAME", "Only from this one."),
+        Field("to_agent", "--to", "NAME", "Only to this one."),
+        Field("teamspace_id", "--teamspace", "NAME", "Only of this one."),
+        Field("cursor", "--before", "CURSOR", "`cursor` of the page before.", range=(0, None)),
+        Field("limit", "--limit", "N", "How many at most.", range=(1, MAX_PAGE), default=50),
+    ),
+    fixed={"action": "query"},
+    writes=False,
+    columns={
+        "ID": "{handoff_id}",
+        "STATUS": "{status}",
+        "TASK": "{task_id}",
+        "FROM": "{from_agent}",
+        "TO": "{to_agent}",
+        "DUE BY": "{?escalated}late|{!escalated}{due_by}",
+        "TITLE": "{title:60}",
+    },
+    styles=_STATUS_STYLES,
+)
+
+# --- show -------------------------------------------------------------------------------------
 
 
 def show(context: CommandContext, id: HandoffArgument) -> CommandResult:
@@ -501,9 +452,7 @@ def print_diagnosis(diagnosis: "HandoffDiagnosis", screen: Screen) -> None:
 
 
 COMMANDS = (
-    CliCommand("initiate", initiate),
-    *make_commands(STEPS),
-    CliCommand("list", list_handoffs),
+    *make_commands((INITIATE, *STEPS, LIST)),
     CliCommand("show", show),
     CliCommand("diagnose", diagnose),
 )
