@@ -6,7 +6,7 @@ from time import thread_time
 
 import pytest
 
-from dragoman.engine.store_facts import BlockingLookups
+from dragoman.engine.blocking_lookups import BlockingLookups
 from tests.requirements import proves
 
 MANY = 40

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +53,7 @@ from dragoman.system.safe_fs import BadKey, SafeDisk
 from dragoman.text.keyed_digest import keyed_digest
 
 if TYPE_CHECKING:
+    from dragoman.bootstrap.open_router import Routing
     from dragoman.engine.auth import Principal
     from dragoman.engine.router import Router
     from dragoman.files.archive import Manifest
@@ -212,14 +213,14 @@ def _assemble(
     hub.engine.current_commit = open_git_head(settings, data)
     checkpoints = CheckpointFile(data / CHECKPOINTS_FILE, parts.key)
     checkpointer, notifier = Checkpointer(hub, checkpoints), open_notifier(data, settings, hub)
+    routing = cache(partial(_open_routing, settings, parts.key.secret, files))
     return DataDirectory(
         path=data,
         settings=settings,
         hub=hub,
         hints=hints,
-        build_parts=partial(
-            _build_parts, settings, parts.key.secret, files, checkpointer, notifier
-        ),
+        build_router=lambda: routing().router,
+        build_parts=lambda: _build_parts(settings, routing(), files, checkpointer, notifier),
         checkpoints=checkpoints,
         accept_checkpoints=checkpointer.accept,
         projector=files.projector,
@@ -232,16 +233,22 @@ def _assemble(
     )
 
 
+def _open_routing(settings: Settings, secret: bytes, files: FileProjection) -> "Routing":
+    from dragoman.bootstrap.open_router import open_routing
+
+    return open_routing(settings, secret, files)
+
+
 def _build_parts(
     settings: Settings,
-    secret: bytes,
+    routing: "Routing",
     files: FileProjection,
     checkpointer: Checkpointer,
     notifier: Notifier,
 ) -> DirectoryParts:
     from dragoman.bootstrap.services import build_parts
 
-    return build_parts(settings, secret, files, checkpointer, notifier)
+    return build_parts(settings, routing, files, checkpointer, notifier)
 
 
 def open_git_head(settings: Settings, data: Path) -> Callable[[], str]:

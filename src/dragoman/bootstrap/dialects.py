@@ -1,11 +1,10 @@
 """Builds every dialect from the settings, with the ports that they need."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +23,9 @@ from dragoman.system.clock import new_id
 from dragoman.system.redaction_carry_over_file import CarryOverFile
 from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.redact import Redactor
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 # --- traces -----------------------------------------------------------------------------------
 
@@ -137,10 +139,12 @@ _ENTRY_POINTS = "dragoman.dialects"
 @cache
 def _installed_dialects() -> tuple[Dialect, ...]:
     """Dialects of other packages, by their entry points: each a function that builds one."""
+    from importlib.metadata import entry_points
+
     return tuple(_load_dialect(one) for one in sorted(entry_points(group=_ENTRY_POINTS)))
 
 
-def _load_dialect(entry_point: EntryPoint) -> Dialect:
+def _load_dialect(entry_point: "EntryPoint") -> Dialect:
     try:
         built = entry_point.load()()
     except Exception as error:
@@ -172,10 +176,40 @@ def _check_unique(dialects: tuple[Dialect, ...]) -> tuple[Dialect, ...]:
 # --- all dialects -----------------------------------------------------------------------------
 
 
+class AllDialects(Sequence[Dialect]):
+    """Our own dialects, and behind them the installed ones.
+
+    Those are looked for only when they are reached, because that takes longer than most commands.
+    """
+
+    def __init__(self, own: tuple[Dialect, ...]) -> None:
+        self._own = own
+
+    @cached_property
+    def _all(self) -> tuple[Dialect, ...]:
+        return _check_unique((*self._own, *_installed_dialects()))
+
+    def __iter__(self) -> Iterator[Dialect]:
+        yield from self._own
+        yield from self._all[len(self._own) :]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, index: int) -> Dialect: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Dialect, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Dialect | tuple[Dialect, ...]:
+        return self._all[index]
+
+
 class OpenedDialects(Struct, frozen=True):
     """The dialects, and what they share with the services."""
 
-    dialects: tuple[Dialect, ...]
+    dialects: Sequence[Dialect]
     handoff_ports: HandoffPorts
     carry_over: CarryOverFile
     close_stream: Callable[[str, str], RecordTrace | None]
@@ -194,7 +228,7 @@ def build_dialects(
     settings: Settings | None = None,
     ports: HandoffPorts = NO_HANDOFF_PORTS,
     traces: saop.Choices | None = None,
-) -> tuple[Dialect, ...]:
+) -> AllDialects:
     """Build every dialect, in the order in which they are shown a message."""
     settings = settings or Settings()
     own = (
@@ -213,7 +247,7 @@ def build_dialects(
         ),
         saop.dialect(traces),
     )
-    return _check_unique((*own, *_installed_dialects()))
+    return AllDialects(own)
 
 
 class _AgentConcurrency(Mapping[str, int]):

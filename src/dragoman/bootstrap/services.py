@@ -10,11 +10,10 @@ from time import monotonic
 from msgspec import Struct
 
 from dragoman.bootstrap.checks import open_check_runner
-from dragoman.bootstrap.dialects import open_dialects
+from dragoman.bootstrap.open_router import Routing
 from dragoman.bootstrap.projection import FileProjection, open_owner_notifier
 from dragoman.config import AgentSettings, Settings
 from dragoman.core.actor import Actor
-from dragoman.core.base import Role
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.mail import Mail
 from dragoman.core.trace import RecordTrace
@@ -22,15 +21,13 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.lint import explain_unrecognized
 from dragoman.engine.queries.handoffs import needed_artifact_hashes
 from dragoman.engine.request import Rejected
-from dragoman.engine.router import ForwardToHub, Router
+from dragoman.engine.router import Router
 from dragoman.engine.store_facts import StoreFacts
-from dragoman.engine.task_actions import ActionSettings, action_dialect
 from dragoman.files.artifacts import ArtifactCleanup
 from dragoman.files.atomic_write import write_if_changed
 from dragoman.files.errors import Warn
 from dragoman.files.inbox import Inbox, SendResult
 from dragoman.files.layout import DELIVERIES
-from dragoman.files.task_work_folder import has_task_file
 from dragoman.protocols.agentmail import MessageType, compose
 from dragoman.services.check_runner import CheckRunner
 from dragoman.services.checkpointer import Checkpointer
@@ -95,10 +92,6 @@ def _format_ack(request: Mail, result: SpawnResult) -> compose.Rendered:
 
 # --- plain files ------------------------------------------------------------------------------
 
-INBOX_ROLES: frozenset[Role] = frozenset({"agent", "observer"})
-"""Roles that may use the inbox, where a name is the only credential; the settings may trust
-everyone who can write there."""
-
 
 def open_inbox(disk: SafeDisk, router: Router, facts: StoreFacts, warn: Warn) -> Inbox:
     """Open the inbox; its messages go to this router."""
@@ -132,23 +125,6 @@ class FileServices(Struct, frozen=True):
     """Bring the files up to date with the ledger."""
     upkeep: tuple[FileService, ...] = ()
     """Repair files, and remove what is not needed any more; this may take long."""
-
-
-def open_facts(files: FileProjection) -> StoreFacts:
-    """Facts that operations look up in the store and in the folders of tasks."""
-    hub, runs = files.hub, FileService("runs", files.check_runs, files.warn)
-    return StoreFacts(
-        hub.store,
-        partial(_has_file, files),
-        lambda: runs.run_once(hub.clock.now()),
-        hub.clock.now,
-    )
-
-
-def _has_file(files: FileProjection, task: str, ref: str) -> bool:
-    # In any thread of a running hub, while another one writes files: with a disk of its own.
-    with closing(SafeDisk(files.data)) as disk:
-        return has_task_file(files.hub.store, disk, task, ref)
 
 
 def open_file_services(
@@ -239,25 +215,16 @@ def service_groups(
 
 def build_parts(
     settings: Settings,
-    secret: bytes,
+    routing: Routing,
     files: FileProjection,
     checkpointer: Checkpointer,
     notifier: Notifier,
 ) -> DirectoryParts:
-    """Connect the hub with its router and all services."""
+    """Connect the hub with all services."""
     data, hub, warn = files.data, files.hub, files.warn
-    opened, facts = open_dialects(settings, data, hub, secret), open_facts(files)
-    # Of an engine that has its requests run elsewhere.
-    forward: ForwardToHub | None = getattr(hub.engine, "forward", None)
-    actions = action_dialect(ActionSettings(settings.retry, settings.attempts.pauses_limited))
-    router = Router(hub, opened.dialects, facts, forward=forward, own=actions)
-    inbox_router = (
-        router
-        if settings.files.trust_moves
-        else Router(hub, opened.dialects, facts, admitted_roles=INBOX_ROLES, forward=forward)
-    )
+    opened = routing.opened
     # The inbox is processed in a thread of its own, so it needs a disk of its own.
-    inbox = open_inbox(SafeDisk(data), inbox_router, facts, warn)
+    inbox = open_inbox(SafeDisk(data), routing.inbox_router, routing.facts, warn)
     artifacts = opened.handoff_ports.artifacts
     assert artifacts is not None, "a data directory has a store of artifacts"
     file_services = open_file_services(files, inbox, opened.handoff_ports.sweep)
@@ -274,8 +241,7 @@ def build_parts(
         files=file_services,
     )
     return DirectoryParts(
-        router,
-        service_groups(hub, settings, router, ports),
+        service_groups(hub, settings, routing.router, ports),
         (*file_services.inbox, *file_services.polled, *file_services.commit_driven),
         partial(_service_remarks, inbox, notifier),
         artifacts.verify_copy,

@@ -293,7 +293,12 @@ def parse_settings(text: str, environ: Mapping[str, str]) -> Settings:
 
     In a variable the words of a list are separated by commas.
     """
-    values, known = parse_toml(text), section_keys()
+    values = parse_toml(text)
+    has_variables = any(
+        name.startswith(_PREFIX) and name not in RESERVED_VARIABLES for name in environ
+    )
+    # The keys are looked up in the types of all sections, which takes longer than all else here.
+    known: Mapping[str, Mapping[str, Any]] = section_keys() if has_variables else {}
     check_keys(values)
     _convert(values)
     from_environment = set[tuple[str, str]]()

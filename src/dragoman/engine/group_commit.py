@@ -312,6 +312,6 @@ class _LoopQueue:
         self, answers: "list[tuple[asyncio.Future[Outcome], Outcome | Exception]]"
     ) -> None:
         self._queued -= len(answers)
-        from dragoman.engine.store_facts import resolve_futures  # noqa: PLC0415  as above
+        from dragoman.engine.blocking_lookups import resolve_futures  # noqa: PLC0415  as above
 
         resolve_futures(answers)

@@ -5,11 +5,10 @@ Each has an async twin, whose commands share a commit with those of other caller
 same stages, each once.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Any, Final, get_args
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -45,14 +44,18 @@ from dragoman.engine.request import (
     Reply,
     Request,
 )
-from dragoman.engine.store_facts import BlockingLookups
 from dragoman.text.strict_json import MAX_BYTES, StrictJsonError
+
+if TYPE_CHECKING:
+    from dragoman.engine.blocking_lookups import BlockingLookups
 
 MessageInput = bytes | str | Mapping[str, Any]
 """Bytes, text, or an object that was parsed elsewhere."""
 
 ForwardToHub = Callable[[ForwardedOperation], Reply | None]
 """Has the hub that runs in another process reply; None: it runs no longer."""
+
+T = TypeVar("T")
 
 # --- parse: which dialect, which operation, which shape ---------------------------------------
 
@@ -212,6 +215,14 @@ def _finished(accepted: Accepted, answer: Any) -> Reply:
 
 # --- the router -------------------------------------------------------------------------------
 
+
+async def _to_thread(call: Callable[..., T], *arguments: Any) -> T:
+    """Run a blocking call in a thread."""
+    import asyncio  # noqa: PLC0415  a process that runs one command has no event loop
+
+    return await asyncio.to_thread(call, *arguments)
+
+
 _NO_COMMANDS = Committed(())
 
 _NO_DIALECT: Final = Dialect("", (), lambda _: None)
@@ -246,8 +257,13 @@ class Router:
         self._facts = facts
         self._admitted_roles = admitted_roles
         self._forward = forward
-        self._callable = (*dialects, own)
-        self._lookups = BlockingLookups()
+        self._own = own
+
+    @cached_property
+    def _lookups(self) -> "BlockingLookups":
+        from dragoman.engine.blocking_lookups import BlockingLookups  # noqa: PLC0415  as above
+
+        return BlockingLookups()
 
     # Messages and calls
 
@@ -280,14 +296,14 @@ class Router:
             return None
         if speaker is None:
             identify = partial(self._identify_sender, routed, speaker, via, None)
-            sent, actor = await asyncio.to_thread(identify)
+            sent, actor = await _to_thread(identify)
         else:
             sent, actor = self._identify_sender(routed, speaker, via, None)
         return await self._forward_or_route_async(sent, actor, message)
 
     def call(self, name: str, arguments: MessageInput, actor: Actor, *, key: str = "") -> Reply:
         """Call an operation of any dialect by its name."""
-        found = find_operation(self._callable, name)
+        found = self._find_operation(name)
         if found is None:
             return self._unknown_operation(name)
         if isinstance(found[1], QueryOperation):
@@ -301,14 +317,14 @@ class Router:
         self, name: str, arguments: MessageInput, actor: Actor, *, key: str = ""
     ) -> Reply:
         """Like `call`, committed together with requests of other callers."""
-        found = find_operation(self._callable, name)
+        found = self._find_operation(name)
         if found is None:
             return self._unknown_operation(name)
         if isinstance(found[1], QueryOperation):
             # It may read a lot, and a store may be far away.
-            return await asyncio.to_thread(self._run_query, *found, arguments, actor)
+            return await _to_thread(self._run_query, *found, arguments, actor)
         if _is_long(arguments):
-            routed = await asyncio.to_thread(self._parse_call, *found, arguments)
+            routed = await _to_thread(self._parse_call, *found, arguments)
         else:
             routed = self._parse_call(*found, arguments)
         return await self._forward_or_route_async(routed, actor, arguments, key)
@@ -333,7 +349,7 @@ class Router:
         outcome = await self._hub.engine.handle(request) if request else _NO_COMMANDS
         answer = self._reply(message, outcome, request)
         if self._blocks_after(message, answer):
-            return await asyncio.to_thread(self._follow_up, message, outcome, answer)
+            return await _to_thread(self._follow_up, message, outcome, answer)
         return self._follow_up(message, outcome, answer)
 
     # Parse
@@ -357,7 +373,7 @@ class Router:
     ) -> RoutedMessage | None:
         """Like `parse`; the event loop is not blocked while a long message is parsed."""
         if _is_long(message):
-            return await asyncio.to_thread(self.parse, message, dialect=dialect)
+            return await _to_thread(partial(self.parse, message, dialect=dialect))
         return self.parse(message, dialect=dialect)
 
     def _parse_call(
@@ -375,8 +391,12 @@ class Router:
         max_bytes = max(MAX_BYTES, limits.max_bytes)
         return RawMessage(arguments, max_bytes, allow_big_integers=limits.allow_big_integers)
 
+    def _find_operation(self, name: str) -> tuple[Dialect, Operation] | None:
+        return find_operation((self._own,), name) or find_operation(self.dialects, name)
+
     def _unknown_operation(self, name: str) -> Rejected:
-        known = ", ".join(op.name for dialect in self._callable for op in dialect.operations)
+        dialects = (*self.dialects, self._own)
+        known = ", ".join(op.name for dialect in dialects for op in dialect.operations)
         detail = f"there is no operation {name[:MAX_KIND_SHOWN]!a}; known: {known}"
         return Rejected("", name[:MAX_KIND_SHOWN], "unknown_type", detail)
 
@@ -419,7 +439,7 @@ class Router:
     ) -> Reply:
         if self._forward is not None:
             forward = partial(self._forward_to_hub, routed, actor, message, key)
-            forwarded = await asyncio.to_thread(forward)
+            forwarded = await _to_thread(forward)
             if forwarded is not None:
                 return forwarded
         return await self.route_async(routed, actor, key=key)

@@ -7,7 +7,6 @@ lock ends with its process.
 
 import fcntl
 import os
-import socket
 import time
 from pathlib import Path
 from typing import Final, Self
@@ -19,8 +18,6 @@ from msgspec.structs import replace
 from dragoman.core.errors import DragomanError
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Clock
-from dragoman.system.bearer_tokens import CREDENTIAL_FILE as TOKEN
-from dragoman.system.bearer_tokens import load_token
 from dragoman.system.clock import SystemClock
 from dragoman.system.safe_fs import BadKey, open_regular
 from dragoman.text.safe_text import safe_text
@@ -88,7 +85,7 @@ class HubLock:
                 raise _hub_running_error(data, _read_holder(descriptor))
             since = to_rfc3339((clock or SystemClock()).now())
             own = LockHolder(
-                pid=os.getpid(), host=socket.gethostname(), since=since, program=program
+                pid=os.getpid(), host=os.uname().nodename, since=since, program=program
             )
             _write_holder(descriptor, own)
         except BaseException:
@@ -208,12 +205,15 @@ def find_hub(data: Path) -> HubAddress | None:
     lock_holder = find_lock_holder(data)
     if lock_holder is None or not lock_holder.url:
         return None
+    # Needed beside a hub only.
+    from dragoman.system.bearer_tokens import CREDENTIAL_FILE, load_token  # noqa: PLC0415
+
     try:
         token = load_token(data).decode()
     except FileNotFoundError:
         raise BadKey(
-            f"The file {data / TOKEN} is gone, and a hub runs at {lock_holder.url} that is "
-            "called with "
-            "the token in it. Put it back, or start the hub again, which makes a new one."
+            f"The file {data / CREDENTIAL_FILE} is gone, and a hub runs at {lock_holder.url} that "
+            "is called with the token in it. Put it back, or start the hub again, which makes a "
+            "new one."
         ) from None
     return HubAddress(lock_holder.url, token, lock_holder.config)

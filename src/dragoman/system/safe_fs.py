@@ -6,11 +6,9 @@ of them puts there leads `SafeDisk` nowhere, because each folder on the way is o
 relative to the one before it, and must be a folder.
 """
 
-import ctypes
 import errno
 import fcntl
 import os
-import secrets
 import stat
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -183,7 +181,7 @@ def sync_folder(folder: Path) -> None:
 @contextmanager
 def open_temporary(path: Path, mode: int = 0o640) -> Generator[tuple[Path, IO[bytes]]]:
     """Open a new file beside `path`, locked, and removed at the end unless it was renamed."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with os.fdopen(os.open(temporary, flags, mode), "r+b") as file:
         try:
@@ -304,6 +302,8 @@ def _try_rename(old: str, new: str, source: int, target: int, flags: int) -> boo
 @cache
 def _renameat2() -> _RenameCall | None:
     """The system call, which returns an error number (0 for success); None without it."""
+    import ctypes  # noqa: PLC0415  seldom needed
+
     library = ctypes.CDLL(None, use_errno=True)
     if not hasattr(library, "renameat2"):
         return None

@@ -6,7 +6,6 @@ values, the known fields) is looked up in the shape, once something is wrong.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
@@ -30,9 +29,12 @@ _MAX_COMPARED: Final = 100
 """Longest part of a name that is compared: the comparison takes quadratic time."""
 
 
-def nearest_name(name: str, known: Iterable[str]) -> str:
+def nearest_name(name: str, known: Iterable[str], least_similarity: float = 0.6) -> str:
     """The known name nearest to an unknown one; empty when none comes near."""
-    return next(iter(get_close_matches(name[:_MAX_COMPARED], list(known), n=1)), "")
+    from difflib import get_close_matches  # noqa: PLC0415  seldom needed
+
+    found = get_close_matches(name[:_MAX_COMPARED], list(known), n=1, cutoff=least_similarity)
+    return next(iter(found), "")
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
@@ -47,11 +49,11 @@ def suggest_given_name(name: str, known: Iterable[str]) -> str:
     others = list(known)
     slips = [one for one in others if is_one_edit(name, one)]
     near = slips or [one for one in others if _mask_numbers(one) != _mask_numbers(name)]
-    found = get_close_matches(name[:_MAX_COMPARED], near, n=1, cutoff=_GIVEN_NAME_CUTOFF)
-    return f"; did you mean {found[0]}?" if found else ""
+    found = nearest_name(name, near, _GIVEN_NAME_SIMILARITY)
+    return f"; did you mean {found}?" if found else ""
 
 
-_GIVEN_NAME_CUTOFF: Final = 0.75
+_GIVEN_NAME_SIMILARITY: Final = 0.75
 """Least similarity of two names: below it `coder` would be near to `owner`."""
 
 

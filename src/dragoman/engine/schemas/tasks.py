@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
-from msgspec.structs import asdict, fields
+from msgspec.structs import asdict
 
 from dragoman.core.attempt import explain_wait
 from dragoman.core.attempt_state import Checkpoint, Lease, Report
@@ -263,7 +263,10 @@ def _summary_fields(task: Task, lease: Lease | None, now: int) -> dict[str, Any]
 @cache
 def _field_kinds(shape: type[Struct]) -> tuple[tuple[str, bool], ...]:
     """Fields of a resource, each with whether it may be null."""
-    return tuple((field.name, field.type == str | None) for field in fields(shape))
+    types: dict[str, Any] = {}
+    for base in reversed(shape.__mro__):
+        types |= vars(base).get("__annotations__", {})
+    return tuple((name, types[name] == str | None) for name in shape.__struct_fields__)
 
 
 def _fields(shape: type[Struct], source: Struct, **changed: Any) -> dict[str, Any]:

@@ -81,8 +81,6 @@ ServiceOutcome = int | ServiceFailure
 class DirectoryParts(Struct, frozen=True):
     """Parts of a data directory that many commands do not need, and that take long to load."""
 
-    router: "Router"
-    """Routes messages and operations of all dialects."""
     service_groups: "tuple[ServiceGroup, ...]"
     """All services, in the order in which `tick` runs them; a group shares a thread of `up`."""
     file_services: "tuple[FileService, ...]"
@@ -101,6 +99,8 @@ class DataDirectory(Struct, frozen=True, dict=True):
     hub: "Hub"
     hints: "CommitHints"
     """Notified after every commit; waiters listen to it."""
+    build_router: "Callable[[], Router]"
+    """Builds the router of messages and operations of all dialects, on first use."""
     build_parts: Callable[[], DirectoryParts]
     """Builds the other parts, on first use."""
     checkpoints: "CheckpointFile"
@@ -125,10 +125,10 @@ class DataDirectory(Struct, frozen=True, dict=True):
         """The parts that are built on first use."""
         return self.build_parts()
 
-    @property
+    @cached_property
     def router(self) -> "Router":
         """Router of messages and operations of all dialects."""
-        return self.parts.router
+        return self.build_router()
 
     @property
     def services(self) -> "tuple[Service, ...]":

@@ -9,7 +9,6 @@ data directory is left to the command in this process, which finds out what it i
 import fcntl
 import json
 import os
-import socket
 import stat
 import sys
 
@@ -18,6 +17,7 @@ from dragoman.system.data_search import find_data
 TYPE_CHECKING = False  # the real one would cost more than the rest of this module
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from socket import socket
     from typing import Any, NoReturn, TextIO
 
 _MAX_FILE_BYTES = 65_536
@@ -154,11 +154,13 @@ class _Hub:
         is_address = bool(host) and 0 < self.port < 65_536
         self.is_valid = self.scheme in ("http", "https") and is_plain and is_address
 
-    def connect(self) -> socket.socket:
+    def connect(self) -> "socket":
         """Open a connection; OSError if there is none."""
         # A host name in bytes needs no table of international names.
         name: Any = self.host.encode()
-        plain = socket.create_connection((name, self.port), _SILENCE_SECONDS)
+        from socket import create_connection
+
+        plain = create_connection((name, self.port), _SILENCE_SECONDS)
         if self.scheme != "https":
             return plain
         import ssl
@@ -390,7 +392,7 @@ def _parse_whole(line: bytes) -> "dict[str, Any] | None":
         return None
 
 
-def _post(hub: _Hub, connection: socket.socket, body: bytes) -> "Iterator[bytes]":
+def _post(hub: _Hub, connection: "socket", body: bytes) -> "Iterator[bytes]":
     """Send the request; the content of the response, as it comes."""
     path = f"/{hub.path}/v1/internal/cli" if hub.path else "/v1/internal/cli"
     head = (
@@ -414,7 +416,7 @@ def _post(hub: _Hub, connection: socket.socket, body: bytes) -> "Iterator[bytes]
     return content
 
 
-def _blocks(hub: _Hub, connection: socket.socket, request: bytes) -> "Iterator[bytes]":
+def _blocks(hub: _Hub, connection: "socket", request: bytes) -> "Iterator[bytes]":
     """Blocks that the hub sends to a request, until it hangs up."""
     is_sent = False
     while True:

@@ -111,8 +111,9 @@ def call(
     from dragoman.engine.operation import max_message_bytes
     from dragoman.engine.request import Rejected
 
-    max_bytes = max_message_bytes(context.wiring.dialects())
-    json_text = read_source(arguments, max_bytes) if arguments == STANDARD_INPUT else arguments
+    json_text: bytes | str = arguments
+    if arguments == STANDARD_INPUT:
+        json_text = read_source(arguments, max_message_bytes(context.wiring.dialects()))
     with context.open_for_writing() as directory:
         actor = context.actor(directory, context.acting_agent())
         answer = directory.router.call(operation, json_text, actor)

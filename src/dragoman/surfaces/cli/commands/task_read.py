@@ -35,7 +35,6 @@ from dragoman.surfaces.cli.command import (
 )
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.data_directory import StoreSource
-from dragoman.surfaces.cli.event_text import history_result
 from dragoman.surfaces.cli.generated import print_rows
 from dragoman.surfaces.cli.render import TASK_STATUS_STYLES, Screen
 from dragoman.surfaces.cli.suggestions import suggesting_task
@@ -402,6 +401,8 @@ def _read_history(context: CommandContext, task: str, after: int, limit: int) ->
             if isinstance(stream, Refusal):
                 raise Refused(stream)
         entries = store.history(stream, after, limit + 1)
+    from dragoman.surfaces.cli.event_text import history_result
+
     return history_result({"id": stream.partition(":")[2]}, entries, limit)
 
 
