@@ -4,7 +4,7 @@ Shapes only: the values that a single field may hold. Rules about fields and bet
 `validation`.
 """
 
-from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -50,28 +50,12 @@ class WireStruct(Struct, frozen=True, kw_only=True, rename="camel"):
     """
 
 
-class Payload(Protocol):
-    """Fields of the envelope that every payload may repeat, with the same values."""
+class Parties(WireStruct, frozen=True, kw_only=True):
+    """Sender and recipient, which a payload may repeat as the envelope has them."""
 
-    @property
-    def task_id(self) -> str | UnsetType:
-        """Task that it is about."""
-        ...
-
-    @property
-    def agent_id(self) -> str | UnsetType:
-        """Sender."""
-        ...
-
-    @property
-    def from_agent(self) -> str | UnsetType:
-        """Sender."""
-        ...
-
-    @property
-    def to_agent(self) -> str | UnsetType:
-        """Recipient."""
-        ...
+    agent_id: Agent | UnsetType = UNSET
+    from_agent: Agent | UnsetType = UNSET
+    to_agent: Agent | UnsetType = UNSET
 
 
 P = TypeVar("P")
@@ -98,7 +82,7 @@ class TestCounts(WireStruct, frozen=True, kw_only=True):
     failed: Count
 
 
-class ReportFields(WireStruct, frozen=True, kw_only=True):
+class ReportFields(Parties, frozen=True, kw_only=True):
     """Outcome of an attempt."""
 
     outcome: Literal["done", "blocked", "needs_review", "partial"]
@@ -114,9 +98,6 @@ class CompletionPayload(ReportFields, frozen=True, kw_only=True):
     """completion.report"""
 
     task_id: TaskId | UnsetType = UNSET
-    agent_id: Agent | UnsetType = UNSET
-    from_agent: Agent | UnsetType = UNSET
-    to_agent: Agent | UnsetType = UNSET
 
 
 class CompleteTaskArguments(ReportFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -129,9 +110,6 @@ class CompleteTaskArguments(ReportFields, frozen=True, kw_only=True, forbid_unkn
     task_id: TaskId
     cost: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
     """Beyond AOF/1: for the budget, which reads it from the original text."""
-    agent_id: Agent | UnsetType = UNSET
-    from_agent: Agent | UnsetType = UNSET
-    to_agent: Agent | UnsetType = UNSET
 
 
 class UpdateFields(WireStruct, frozen=True, kw_only=True):
@@ -177,15 +155,22 @@ class HandoffRequestPayload(WireStruct, frozen=True, kw_only=True):
     agent_id: Agent | UnsetType = UNSET
 
 
-class HandoffAnswerPayload(WireStruct, frozen=True, kw_only=True):
+class HandoffAnswerPayload(Parties, frozen=True, kw_only=True):
     """handoff.accepted and handoff.rejected: the answer to a handoff.request."""
 
     task_id: TaskId
     accepted: bool
     reason: ShortText | UnsetType = UNSET
-    agent_id: Agent | UnsetType = UNSET
-    from_agent: Agent | UnsetType = UNSET
-    to_agent: Agent | UnsetType = UNSET
+
+
+Payload = (
+    CompletionPayload
+    | CompleteTaskArguments
+    | StatusPayload
+    | UpdateTaskArguments
+    | HandoffRequestPayload
+    | HandoffAnswerPayload
+)
 
 
 class SessionEndArguments(WireStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -195,47 +180,31 @@ class SessionEndArguments(WireStruct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class CompletionReportMessage(
-    Envelope[CompletionPayload],
-    frozen=True,
-    kw_only=True,
-    tag_field="type",
-    tag="completion.report",
+    Envelope[CompletionPayload], frozen=True, tag_field="type", tag="completion.report"
 ):
     """An agent reports the outcome of its attempt."""
 
 
 class StatusUpdateMessage(
-    Envelope[StatusPayload], frozen=True, kw_only=True, tag_field="type", tag="status.update"
+    Envelope[StatusPayload], frozen=True, tag_field="type", tag="status.update"
 ):
     """An agent reports its progress."""
 
 
 class HandoffRequestMessage(
-    Envelope[HandoffRequestPayload],
-    frozen=True,
-    kw_only=True,
-    tag_field="type",
-    tag="handoff.request",
+    Envelope[HandoffRequestPayload], frozen=True, tag_field="type", tag="handoff.request"
 ):
     """An agent delegates a child task."""
 
 
 class HandoffAcceptedMessage(
-    Envelope[HandoffAnswerPayload],
-    frozen=True,
-    kw_only=True,
-    tag_field="type",
-    tag="handoff.accepted",
+    Envelope[HandoffAnswerPayload], frozen=True, tag_field="type", tag="handoff.accepted"
 ):
     """The child's agent accepts it."""
 
 
 class HandoffRejectedMessage(
-    Envelope[HandoffAnswerPayload],
-    frozen=True,
-    kw_only=True,
-    tag_field="type",
-    tag="handoff.rejected",
+    Envelope[HandoffAnswerPayload], frozen=True, tag_field="type", tag="handoff.rejected"
 ):
     """The child's agent rejects it."""
 
