@@ -245,6 +245,7 @@ def test_tasks_are_paged_and_filtered(server: HubServer) -> None:
 
     assert ids_for("status=backlog") == [names[5], names[3], names[1]]
     assert ids_for("assignee=ada") == [names[4]]
+    assert ids_for("words=ADA%204") == [names[4]]
     assert ids_for("ready=true") == [names[6], names[4], names[2], names[0]]
     assert "body" not in server.get("/v1/tasks")["tasks"][0]
 

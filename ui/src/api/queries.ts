@@ -10,12 +10,14 @@ import type {
   HandoffDiagnosis,
   HandoffPage,
   HistoryPage,
+  NumbersResource,
   Runs,
   Session,
   StatusResource,
   TaskDetail,
   TaskDiff,
   TaskPage,
+  TokenPage,
 } from "./types";
 
 const name = encodeURIComponent;
@@ -72,6 +74,20 @@ export const agentQuery = (agent: string) =>
   queryOptions({
     queryKey: ["agents", agent],
     queryFn: ({ signal }) => get<Agent>(`/v1/agents/${name(agent)}`, signal),
+  });
+
+export const tokensQuery = (agent: string) =>
+  queryOptions({
+    queryKey: ["agents", agent, "tokens"],
+    queryFn: ({ signal }) => get<TokenPage>(`/v1/agents/${name(agent)}/tokens`, signal),
+  });
+
+export const numbersQuery = (days: number) =>
+  queryOptions({
+    queryKey: ["numbers", days],
+    queryFn: ({ signal }) => get<NumbersResource>(withQuery("/v1/numbers", { days }), signal),
+    // An hour begins without an entry, too.
+    refetchInterval: 60_000,
   });
 
 export const handoffsQuery = (status: string, task: string) =>

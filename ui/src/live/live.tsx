@@ -165,7 +165,7 @@ function keysOf(entry: EntryResource): QueryKey[] {
       keys.push(["agents"]);
       break;
     default:
-      keys.push(["tasks"]);
+      keys.push(["tasks"], ["numbers"]);
   }
   return [...keys, ["status"], ["story"]];
 }

@@ -3,12 +3,15 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
 
-import { agentsQuery, statusQuery, tasksPage } from "../api/queries";
-import type { Agent, AgentStatusResource } from "../api/types";
+import { Credentials } from "../agent/Credentials";
+import { Score } from "../agent/Score";
+import { agentsQuery, numbersQuery, statusQuery, tasksPage } from "../api/queries";
+import type { Agent, AgentCountsResource, AgentStatusResource } from "../api/types";
+import { NumberBoard } from "../numbers/Numbers";
 import { ActionButton, Button, Dialog, Field } from "../parts/controls";
-import { AgentLink, Mark, TaskLink, TaskStatus } from "../parts/marks";
+import { AgentLink, attemptOf, Mark, TaskLink, TaskStatus } from "../parts/marks";
 import page from "../parts/page.module.css";
-import { Command, Empty, Failed, Loading } from "../parts/states";
+import { Empty, Failed, Loading } from "../parts/states";
 import { Ago, Moment } from "../parts/time";
 import { useSession } from "../session";
 import { useKeys } from "../shell/keys";
@@ -20,6 +23,8 @@ export function Agents({ name }: { name: string | null }) {
   const [, navigate] = useLocation();
   const found = useQuery(agentsQuery);
   const status = useQuery(statusQuery);
+  const numbers = useQuery(numbersQuery(14));
+  const counts = new Map((numbers.data?.agents ?? []).map((one) => [one.name, one]));
   const seen = new Map((status.data?.agents ?? []).map((agent) => [agent.name, agent]));
   const agents = (found.data?.agents ?? []).filter((agent) => agent.registered).map((agent) => ({ agent, seen: seen.get(agent.name) }));
   const strangers = (status.data?.agents ?? []).filter((agent) => !agent.registered);
@@ -37,6 +42,7 @@ export function Agents({ name }: { name: string | null }) {
           <h1 id="agents">Agents</h1>
           <p>{agents.length === 1 ? "1 is registered" : `${agents.length} are registered`}</p>
         </header>
+        {names.length > 0 && <NumberBoard />}
         {names.length === 0 ? (
           <Empty command="dragoman agent add NAME">Nobody is known yet.</Empty>
         ) : (
@@ -47,6 +53,7 @@ export function Agents({ name }: { name: string | null }) {
                 <th>State</th>
                 <th>Works on</th>
                 <th className={`${page.number} ${page.wide}`}>Waits for it</th>
+                <th className={`${page.number} ${page.wide}`}>Success, 14 days</th>
                 <th className={`${page.number} ${page.wide}`}>Today</th>
                 <th className={page.number}>Last seen</th>
               </tr>
@@ -69,6 +76,9 @@ export function Agents({ name }: { name: string | null }) {
                   </td>
                   <td className={`${page.number} ${page.wide}`}>{seen?.waiting ? seen.waiting : <span className={page.quiet}>–</span>}</td>
                   <td className={`${page.number} ${page.wide}`}>
+                    <Success counts={counts.get(agent.name)} />
+                  </td>
+                  <td className={`${page.number} ${page.wide}`}>
                     <Today agent={agent} />
                   </td>
                   <td className={page.number}>{seen?.lastSeen ? <Ago at={seen.lastSeen} /> : <span className={page.quiet}>–</span>}</td>
@@ -87,6 +97,9 @@ export function Agents({ name }: { name: string | null }) {
                   </td>
                   <td className={`${page.number} ${page.wide}`}>{agent.waiting || <span className={page.quiet}>–</span>}</td>
                   <td className={`${page.number} ${page.wide}`}>
+                    <Success counts={counts.get(agent.name)} />
+                  </td>
+                  <td className={`${page.number} ${page.wide}`}>
                     <span className={page.quiet}>–</span>
                   </td>
                   <td className={page.number}>{agent.lastSeen ? <Ago at={agent.lastSeen} /> : <span className={page.quiet}>–</span>}</td>
@@ -98,7 +111,7 @@ export function Agents({ name }: { name: string | null }) {
       </section>
       {name !== null && (
         <aside className={page.panel} aria-label="Agent">
-          <AgentPeek key={name} name={name} agent={agents.find(({ agent }) => agent.name === name)?.agent} seen={seen.get(name)} onClose={() => open(null)} />
+          <AgentPeek key={name} name={name} agent={agents.find(({ agent }) => agent.name === name)?.agent} seen={seen.get(name)} counts={counts.get(name)} onClose={() => open(null)} />
         </aside>
       )}
     </div>
@@ -144,6 +157,17 @@ function Holds({ tasks }: { tasks: readonly string[] }) {
   );
 }
 
+/** How much of its work became done, of what ended in two weeks. */
+function Success({ counts }: { counts: AgentCountsResource | undefined }) {
+  const ended = (counts?.finished ?? 0) + (counts?.failures ?? 0);
+  if (!counts || !ended) return <span className={page.quiet}>–</span>;
+  return (
+    <span title={`${counts.attempts} attempts begun, ${counts.finished} tasks finished, ${counts.failures} failures`}>
+      {Math.round((counts.finished / ended) * 100)} % of {ended}
+    </span>
+  );
+}
+
 function Today({ agent }: { agent: Agent }) {
   if (!agent.activity) return <span className={page.quiet}>–</span>;
   const { attempts, minutes, cost } = agent.activity;
@@ -154,7 +178,15 @@ function Today({ agent }: { agent: Agent }) {
   );
 }
 
-function AgentPeek({ name, agent, seen, onClose }: { name: string; agent: Agent | undefined; seen: AgentStatusResource | undefined; onClose: () => void }) {
+interface AgentPeekProps {
+  name: string;
+  agent: Agent | undefined;
+  seen: AgentStatusResource | undefined;
+  counts: AgentCountsResource | undefined;
+  onClose: () => void;
+}
+
+function AgentPeek({ name, agent, seen, counts, onClose }: AgentPeekProps) {
   const session = useSession();
   const act = useAct();
   const [isAsked, setAsked] = useState(false);
@@ -216,6 +248,13 @@ function AgentPeek({ name, agent, seen, onClose }: { name: string; agent: Agent 
             <Fact name="Today">
               <Today agent={agent} />
             </Fact>
+            {counts && (
+              <Fact name="14 days">
+                {counts.attempts} attempts, {counts.finished} finished, {counts.failures} failed
+                {counts.tokens > 0 && `, ${counts.tokens.toLocaleString()} tokens`}
+                {counts.cost > 0 && `, cost ${counts.cost}`}
+              </Fact>
+            )}
             {agent.registeredAt && (
               <Fact name="Registered">
                 <Moment at={agent.registeredAt} />
@@ -226,12 +265,8 @@ function AgentPeek({ name, agent, seen, onClose }: { name: string; agent: Agent 
           </>
         )}
       </dl>
-      {session.owner && agent && (
-        <section>
-          <h3>A new token for it</h3>
-          <Command text={`dragoman agent token ${name}`} />
-        </section>
-      )}
+      {agent && session.may.credentials && <Credentials agent={name} />}
+      {agent?.role === "agent" && <Score agent={name} />}
       <section>
         <h3>Its tasks, the newest first</h3>
         {tasks.error && <Failed error={tasks.error} />}
@@ -246,6 +281,7 @@ function AgentPeek({ name, agent, seen, onClose }: { name: string; agent: Agent 
                 <td>
                   <TaskLink id={one.id} title={one.title} />
                 </td>
+                <td className={`${page.quiet} ${page.number} ${page.wide}`}>{one.attempt > 0 && attemptOf(one)}</td>
                 <td className={page.number}>
                   <Ago at={one.updatedAt} />
                 </td>

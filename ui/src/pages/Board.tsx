@@ -8,6 +8,7 @@ import { get, withQuery } from "../api/client";
 import { statusQuery } from "../api/queries";
 import type { TaskPage, TaskSummary } from "../api/types";
 import { useLive } from "../live/live";
+import { NumberStrip } from "../numbers/Numbers";
 import { Button, Refusal, wordsOf } from "../parts/controls";
 import { LeaseRing, statusName, TaskStatus } from "../parts/marks";
 import { Empty, Failed, Loading } from "../parts/states";
@@ -18,6 +19,7 @@ import { taskPath, useAct } from "../task/act";
 import { MOVES } from "../task/TaskActions";
 import { TaskPeek } from "../task/TaskPeek";
 import styles from "./Board.module.css";
+import { ActOnAll } from "./ActOnAll";
 import { PastBoard } from "./Past";
 
 const COLUMNS = ["backlog", "ready", "in-progress", "review", "blocked", "deadletter", "done", "cancelled"];
@@ -41,7 +43,9 @@ function LiveBoard() {
   const status = useQuery(statusQuery);
   const [parameters, setParameters] = useSearchParams();
   const [, navigate] = useLocation();
+  const session = useSession();
   const agent = parameters.get("agent") ?? "";
+  const words = parameters.get("words") ?? "";
   const selected = parameters.get("task") ?? "";
   const open = parameters.get("open")?.split(" ") ?? [];
   const [dragged, setDragged] = useState<Dragged | null>(null);
@@ -97,8 +101,11 @@ function LiveBoard() {
               ))}
             </select>
           </label>
+          {total > 0 && <WordFilter words={words} onChange={(next) => change("words", next)} />}
+          {total > 0 && session.may.write && <ActOnAll assignee={agent} words={words} columns={COLUMNS} />}
           {total > 0 && <Button onClick={() => setParameters({ at: String(status.data.position) })}>The past</Button>}
         </header>
+        {total > 0 && <NumberStrip />}
         {total === 0 ? (
           <Empty command='dragoman task create "First" --ready'>There are no tasks yet. This makes one that any agent may take:</Empty>
         ) : (
@@ -108,7 +115,8 @@ function LiveBoard() {
                 key={column}
                 status={column}
                 agent={agent}
-                count={agent ? undefined : (counts[column] ?? 0)}
+                words={words}
+                count={agent || words ? undefined : (counts[column] ?? 0)}
                 isFolded={FOLDED.includes(column) !== open.includes(column)}
                 onFold={() => fold(column)}
                 selected={selected}
@@ -130,9 +138,20 @@ function LiveBoard() {
   );
 }
 
+/** The address follows when nobody types. */
+function WordFilter({ words, onChange }: { words: string; onChange: (words: string) => void }) {
+  const [text, setText] = useState(words);
+  useEffect(() => {
+    const timer = setTimeout(() => text.trim() !== words && onChange(text.trim()), 250);
+    return () => clearTimeout(timer);
+  });
+  return <input type="search" aria-label="Only with these words" placeholder="Only with these words" value={text} maxLength={300} onChange={(event) => setText(event.target.value)} />;
+}
+
 interface ColumnProps {
   status: string;
   agent: string;
+  words: string;
   /** How many there are, where that is known without reading them. */
   count: number | undefined;
   isFolded: boolean;
@@ -144,7 +163,7 @@ interface ColumnProps {
   onShow: (tasks: readonly TaskSummary[]) => void;
 }
 
-function Column({ status, agent, count, isFolded, onFold, selected, onSelect, dragged, onDrag, onShow }: ColumnProps) {
+function Column({ status, agent, words, count, isFolded, onFold, selected, onSelect, dragged, onDrag, onShow }: ColumnProps) {
   const act = useAct();
   const session = useSession();
   const { changed } = useLive();
@@ -152,8 +171,8 @@ function Column({ status, agent, count, isFolded, onFold, selected, onSelect, dr
   const [isOver, setOver] = useState(false);
   const list = useRef<HTMLDivElement>(null);
   const found = useInfiniteQuery({
-    queryKey: ["tasks", "board", status, agent],
-    queryFn: ({ pageParam, signal }) => get<TaskPage>(withQuery("/v1/tasks", { status, assignee: agent, limit: PAGE, cursor: pageParam }), signal),
+    queryKey: ["tasks", "board", status, agent, words],
+    queryFn: ({ pageParam, signal }) => get<TaskPage>(withQuery("/v1/tasks", { status, assignee: agent, words, limit: PAGE, cursor: pageParam }), signal),
     initialPageParam: null as number | null,
     getNextPageParam: (page) => page.next,
     enabled: !isFolded && count !== 0,
@@ -286,7 +305,7 @@ function Card({ task, top, isSelected, hasChanged, onSelect, canDrag, onDrag }: 
       </span>
       <span className={styles.meta}>
         {task.assignee && <b dir="auto">{task.assignee}</b>}
-        {task.lease && <LeaseRing until={task.lease.expiresAt} isValid={task.lease.valid} ms={300_000} />}
+        {task.lease && <LeaseRing until={task.lease.expiresAt} isValid={task.lease.valid} ms={task.lease.ttlMs} />}
         {task.attempt > 1 && <span>attempt {task.attempt}</span>}
         {task.priority !== "normal" && <span data-high={task.priority === "critical" || task.priority === "high" || undefined}>{task.priority}</span>}
       </span>

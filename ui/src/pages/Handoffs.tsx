@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useLocation, useSearchParams } from "wouter";
 
 import { handoffsQuery } from "../api/queries";
+import { Chains } from "../handoff/Chains";
 import { HandoffPeek } from "../handoff/HandoffPeek";
 import { AgentLink, HandoffStatus, Mark, TaskLink } from "../parts/marks";
 import page from "../parts/page.module.css";
@@ -52,6 +53,8 @@ export function Handoffs({ id }: { id: string | null }) {
         ) : handoffs.length === 0 ? (
           <Empty command="dragoman handoff initiate --help">{state ? `No handoff is ${state}.` : "Nothing was handed over yet."}</Empty>
         ) : (
+          <>
+          <Chains handoffs={handoffs} selected={id} search={search} />
           <table className={page.table}>
             <thead>
               <tr>
@@ -94,6 +97,7 @@ export function Handoffs({ id }: { id: string | null }) {
               ))}
             </tbody>
           </table>
+          </>
         )}
         {found.data?.next != null && <p className={`${page.more} ${page.small}`}>Only the newest 200 are listed; choose a state to see more of it.</p>}
       </section>

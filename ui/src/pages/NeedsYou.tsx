@@ -6,6 +6,8 @@ import { Link, useLocation } from "wouter";
 import { statusQuery } from "../api/queries";
 import type { AttentionResource, StatusResource } from "../api/types";
 import { GateButtons } from "../handoff/GateButtons";
+import { post } from "../api/client";
+import { BatchDialog } from "../parts/Batch";
 import { ActionButton, Button } from "../parts/controls";
 import { AgentLink, Mark, TaskLink, type Tone } from "../parts/marks";
 import { Empty, Failed, Loading } from "../parts/states";
@@ -60,6 +62,7 @@ export function NeedsYou() {
           <h1 id="needs-you">Needs you</h1>
           <p>{summary(status.data)}</p>
         </header>
+        <Batches items={items} selected={selected} />
         {items.length === 0 ? (
           <Calm status={status.data} />
         ) : (
@@ -77,6 +80,53 @@ export function NeedsYou() {
         </aside>
       )}
     </div>
+  );
+}
+
+/** Kind -> what is done with all of it: the button, the action and its body. */
+const FOR_ALL: Record<string, [string, string, unknown]> = {
+  review: ["Approve", "approve", {}],
+  deadletter: ["Try again", "retry", {}],
+  no_progress: ["Take back", "move", { to: "ready", reason: "no progress" }],
+};
+const MAX_BATCHES = 3;
+
+/** What one agent waits for several times is dealt with at once; first that of the selected line. */
+function Batches({ items, selected }: { items: readonly AttentionResource[]; selected: AttentionResource | undefined }) {
+  const session = useSession();
+  const [chosen, setChosen] = useState<{ kind: string; agent: string; tasks: string[] } | null>(null);
+  if (!session.may.write) return null;
+  const groups = new Map<string, { kind: string; agent: string; tasks: string[] }>();
+  for (const { kind, agent, task } of items) {
+    if (!FOR_ALL[kind] || !task || !agent) continue;
+    const key = `${kind}\0${agent}`;
+    groups.set(key, { kind, agent, tasks: [...(groups.get(key)?.tasks ?? []), task] });
+  }
+  const isSelected = (one: { kind: string; agent: string }) => one.kind === selected?.kind && one.agent === selected.agent;
+  const several = [...groups.values()].filter((one) => one.tasks.length > 1);
+  several.sort((a, b) => Number(isSelected(b)) - Number(isSelected(a)) || b.tasks.length - a.tasks.length);
+  const [name, action, body] = FOR_ALL[chosen?.kind ?? ""] ?? [];
+  return (
+    <>
+      {several.length > 0 && (
+        <div className={styles.batches} role="group" aria-label="All at once">
+          {several.slice(0, MAX_BATCHES).map((one) => (
+            <Button key={`${one.kind} ${one.agent}`} onClick={() => setChosen(one)}>
+              {FOR_ALL[one.kind]![0]} all {one.tasks.length} of {one.agent}…
+            </Button>
+          ))}
+        </div>
+      )}
+      {chosen && (
+        <BatchDialog
+          title={`${name} all ${chosen.tasks.length} of ${chosen.agent}`}
+          confirm={`${name} all`}
+          names={chosen.tasks}
+          run={(task) => post(taskPath(task, action!), body)}
+          onClose={() => setChosen(null)}
+        />
+      )}
+    </>
   );
 }
 

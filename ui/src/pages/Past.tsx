@@ -18,7 +18,7 @@ import styles from "./Past.module.css";
 
 const MAX_TASKS = 1_000;
 const PAUSE_MS = 120;
-const NOTHING = { write: false, answer: false, pause: false };
+const NOTHING = { write: false, answer: false, pause: false, credentials: false };
 
 export function PastBoard({ at, columns }: { at: number; columns: readonly string[] }) {
   const [, setParameters] = useSearchParams();

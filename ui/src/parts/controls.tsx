@@ -1,7 +1,6 @@
 // Buttons, and the dialog that asks before something is done.
 import { type ButtonHTMLAttributes, cloneElement, type FormEvent, type ReactElement, type ReactNode, useEffect, useId, useRef, useState } from "react";
 
-import { Problem } from "../api/client";
 import styles from "./controls.module.css";
 
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { kind?: "plain" | "primary" | "danger" | "quiet" };
@@ -49,7 +48,7 @@ export function Refusal({ text, onClose }: { text: string; onClose?: () => void 
 }
 
 export function wordsOf(error: unknown): string {
-  return error instanceof Problem ? error.message : String(error);
+  return error instanceof Error ? error.message : String(error);
 }
 
 interface DialogProps {
@@ -59,10 +58,12 @@ interface DialogProps {
   confirm: string;
   kind?: "primary" | "danger";
   onClose: () => void;
+  /** There is nothing to confirm. */
+  isEmpty?: boolean;
   children: ReactNode;
 }
 
-export function Dialog({ title, run, confirm, kind = "primary", onClose, children }: DialogProps) {
+export function Dialog({ title, run, confirm, kind = "primary", onClose, isEmpty = false, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
   const [isBusy, setBusy] = useState(false);
@@ -91,7 +92,7 @@ export function Dialog({ title, run, confirm, kind = "primary", onClose, childre
         {refusal && <Refusal text={refusal} />}
         <div className={styles.buttons}>
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind={kind} type="submit" disabled={isBusy}>
+          <Button kind={kind} type="submit" disabled={isBusy || isEmpty}>
             {confirm}
           </Button>
         </div>

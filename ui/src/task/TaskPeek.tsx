@@ -176,7 +176,7 @@ export function TaskFacts({ task }: { task: TaskDetail }) {
     <dl className={styles.facts}>
       {task.lease && (
         <Fact name="Held by">
-          <AgentLink name={task.lease.agent} /> <LeaseRing until={task.lease.expiresAt} isValid={task.lease.valid} ms={300_000} />
+          <AgentLink name={task.lease.agent} /> <LeaseRing until={task.lease.expiresAt} isValid={task.lease.valid} ms={task.lease.ttlMs} />
         </Fact>
       )}
       {!task.lease && task.assignee && (

@@ -61,6 +61,10 @@ class TasksQuery(Query, frozen=True):
 
     status: Annotated[Status, Meta(description="Only in this status.")] | UnsetType = UNSET
     assignee: Annotated[str, Meta(description="Only this agent's.", max_length=300)] = ""
+    words: Annotated[
+        str,
+        Meta(description="Only those whose names and texts have all these words.", max_length=300),
+    ] = ""
     ready: Annotated[bool, Meta(description="Only what can be claimed now.")] = False
     limit: Limit = 50
     cursor: Cursor | UnsetType = UNSET
@@ -87,6 +91,7 @@ async def list_tasks(call: Call) -> TaskPage:
         is_claimable=query.ready,
         before=None if query.cursor is UNSET else query.cursor,
         limit=query.limit,
+        words=tuple(query.words.split()),
     )
     now = call.now
     page = (
