@@ -937,6 +937,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "What one dialect says about a task is neither lost nor mistaken in another.",
     ),
     Requirement(
+        "AUDIT-FORMS",
+        "Across dialects",
+        "AOF events and files, ACP's log and chain, SAOP transitions, CCOS Actions and the mail "
+        "thread tell the same owner, lineage, status, attempt, outcome and order.",
+    ),
+    Requirement(
         "NOTICE-ROUND",
         "Across dialects",
         "There and back keeps every field that both dialects can express.",
@@ -1000,8 +1006,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CLI-DEMO",
         "Command line",
-        "demo plays an AOF scenario (dispatch, progress, handoff, crashes, recovery, review) "
-        "under a simulated clock, the same each time, and leaves nothing behind unless requested.",
+        "demo plays one task through all five dialects (delegated, its agent killed, recovered, "
+        "help by mail, a verified handoff, live turns, an approval, the proof) by a real hub and "
+        "real processes, in under a minute, and leaves nothing behind unless requested.",
     ),
     # --- outgoing requests and programs
     Requirement(

@@ -9,6 +9,7 @@ from dragoman.core.actor import CommandRefused
 from dragoman.core.attempt_state import TaskClaimed, TaskReported, TaskRequeued
 from dragoman.core.base import Event
 from dragoman.core.event_table import EVENT_NAMES
+from dragoman.core.handoff.state import HandoffApproved
 from dragoman.core.mail import MailEscalated
 from dragoman.core.task_state import (
     RestoredState,
@@ -95,6 +96,11 @@ def test_sentences_are_of_events_and_of_their_own_fields() -> None:
         (
             TaskReported(1, "ada", "failed", "exit code 3", by="hub"),
             "ada reported nothing, the hub says failed: exit code 3",
+        ),
+        (HandoffApproved("hera", "a" * 64), "approved by hera, package aaaaaaaaaaaa"),
+        (
+            HandoffApproved("hera", "a" * 64, approved=False, note="no"),
+            "denied by hera, package aaaaaaaaaaaa (no)",
         ),
         (TaskNoted("half"), "noted: half"),
         (

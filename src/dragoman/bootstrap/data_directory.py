@@ -19,7 +19,7 @@ from dragoman.bootstrap.stores import (
     open_store,
     read_environment,
 )
-from dragoman.config import Settings
+from dragoman.config import Settings, load_settings
 from dragoman.config.store_url import check_store_url
 from dragoman.core.errors import DragomanError, Refusal
 from dragoman.core.read import Receipt
@@ -41,7 +41,7 @@ from dragoman.surfaces.cli.data_directory import (
 )
 from dragoman.surfaces.cli.render import ProgressBars
 from dragoman.system.checkpoint_file import CheckpointFile
-from dragoman.system.clock import FixedClock, new_id
+from dragoman.system.clock import FixedClock, SystemClock, new_id
 from dragoman.system.hub_lock import HubAddress, find_hub
 from dragoman.system.keys import (
     LedgerKey,
@@ -89,14 +89,12 @@ def open_directory(
     return directory
 
 
-def open_demo_directory(data: Path, clock: Clock) -> DataDirectory:
-    """Open an empty directory for the demo: all parts are real, but no settings of the user
-    apply."""
+def open_demo_directory(data: Path) -> DataDirectory:
+    """Open the directory of the demo, or go through its hub: no settings of the user apply."""
     make_directory(data)
-    key = load_or_create_keys(data)
-    return open_on_store(
-        data, Settings(), EngineParts(open_store("", data), clock, key), create=True
-    )
+    store, key = open_store("", data), load_or_create_keys(data)
+    parts = EngineParts(store, SystemClock(), key, find_hub(data))
+    return open_on_store(data, load_settings(data, {}), parts, create=True)
 
 
 # --- engines ----------------------------------------------------------------------------------

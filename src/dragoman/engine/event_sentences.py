@@ -130,7 +130,8 @@ EVENT_TEXT: Final[Mapping[str, str]] = {
     ),
     "handoff.rejected": "rejected by {by}: {reason}|, {detail}|; suggested fix: {suggested_fix}",
     "handoff.approved": (
-        "{?approved}approved|{!approved}denied| by {by}, package {package_hash:12}| ({note})"
+        "{!approved=False}approved|{?approved=False}denied| by {by}, package {package_hash:12}"
+        "| ({note})"
     ),
     "handoff.escalated": (
         "{?to}escalated to {to}|{!to}escalated to nobody, as it was over"

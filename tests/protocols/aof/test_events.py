@@ -106,6 +106,8 @@ def test_rewind_is_rendered_as_a_transition() -> None:
         "to": "ready",
         "reason": "too early",
         "rewoundTo": 1,
+        "assignee": "",
+        "reservedFor": "",
         "commit": "",
         "branch": "",
     }

@@ -220,6 +220,8 @@ def _render_rewound(event: task_state.TaskRewound, _: AofIdOf) -> EventLine:
         event.to,
         event.reason or "rewound",
         rewoundTo=event.version,
+        assignee=event.restored.assignee,
+        reservedFor=event.restored.reserved_for,
         commit=event.commit,
         branch=event.branch,
     )

@@ -312,8 +312,8 @@ class CliWiring(Struct, frozen=True):
     open_readonly: "Callable[[Path, str, int | None], ReadOnlyDirectory]"
     """Opens a data directory read-only: path, store URL, and a time that fixes the clock."""
     dialects: "Callable[[], Sequence[Dialect]]"
-    open_demo_directory: "Callable[[Path, Clock], DataDirectory]"
-    """Makes a data directory for the demo, under the given clock."""
+    open_demo_directory: "Callable[[Path], DataDirectory]"
+    """Opens the data directory of the demo."""
     build_hub: (
         "Callable[[Path, str, str, int | None, Path | None], tuple[DataDirectory, HubProcess]]"
     )

@@ -203,7 +203,7 @@ def _root(ctx: typer.Context, **typed: Any) -> None:
 
     \b
     Begin here:
-      dragoman demo                         see a task's life: a crash, a recovery
+      dragoman demo                         see one task go through five dialects
       dragoman init                         make a data directory in this folder
       dragoman up                           start the hub, for agents to call
       dragoman task create "First" --ready  make a task

@@ -1,52 +1,71 @@
-"""`dragoman demo`: two agents, two crashes and a handoff, in simulated time.
+"""`dragoman demo`: one task in five dialects, by a real hub and real agent processes.
 
-Real messages go to a real hub with a manual clock.
+The hub and its agents (`demo_agents.py`) are processes of their own; this one is mia, a person. It
+follows the story of the task, and does what mia does.
 """
 
 import json
-from collections.abc import Generator, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-from msgspec import Struct
-
 from dragoman.core.actor import Actor
-from dragoman.core.attempt import ClaimTask
-from dragoman.core.base import Command
-from dragoman.core.read import Receipt
-from dragoman.core.task_state import CreateTask, MoveTask
-from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
-from dragoman.engine.request import Rejected, Reply
+from dragoman.core.agent import DescribeAgent, IssueToken, RegisterAgent, Trust
+from dragoman.core.errors import DragomanError, Refusal, Refused
+from dragoman.core.timestamps import format_duration, to_rfc3339
+from dragoman.engine.queries.story import Story, StoryItem, read_story, whole_story
+from dragoman.engine.request import Rejected
+from dragoman.engine.sentences import truncate
 from dragoman.surfaces.cli.command import CliCommand, option
-from dragoman.surfaces.cli.commands.task_read import load_task
 from dragoman.surfaces.cli.commands.verify import no_progress_bars, summarize_counts, verify_all
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.surfaces.cli.render import Screen
-from dragoman.system.clock import ManualClock
-
-_START = parse_rfc3339("2026-02-09T09:00:00Z")
+from dragoman.surfaces.cli.render import Screen, StyledText, pluralize
+from dragoman.surfaces.cli.story_text import join_chunks
+from dragoman.system.bearer_tokens import new_token
+from dragoman.system.demo_processes import DemoProcesses, agent_command, kill
 
 _INTRODUCTION = (
-    "A hub keeps tasks, hands each to one agent at a time, and writes it all down.",
-    "Here mia is a person with work to do, ada and ben are agents that speak AOF/1;",
-    "time is simulated, everything else is real.",
+    "One task, five dialects. mia is a person, wren and finch speak AOF/1, ivy writes",
+    "letters (Agent Mail), rex speaks ACP and SAOP, and the goal is delegated by CCOS.",
+    "Each agent is a process of its own, and so is the hub; nothing here is simulated.",
 )
 
-_NEXT_COMMANDS = (
-    "dragoman init                                  make a data directory here",
-    'dragoman task create "My first task" --ready   make a task in it',
-    "dragoman events --follow                       watch what happens",
-)
+_TASK = "guide-fr"
 
-_ACTOR_STYLES = {
+_GOAL = "Translate the guide to French"
+
+_HANDOFF = "review-fr"
+
+_PAUSE_S = 1.0
+
+_POLL_S = 0.02
+
+_GIVE_UP_MS = 120_000
+
+_MIA = Actor("human", "mia", "demo")
+
+_STYLES = {
     "mia": "bold magenta",
-    "ada": "bold yellow",
-    "ben": "bold cyan",
+    "wren": "bold yellow",
+    "finch": "bold cyan",
+    "ivy": "bold blue",
+    "rex": "bold red",
     "hub": "bold green",
 }
+
+_DIALECTS = {
+    "aof": "AOF/1",
+    "agentmail": "Agent Mail",
+    "saop": "SAOP",
+    "acp": "ACP",
+    "ccos": "CCOS",
+}
+
+_WIDTH = 96
 
 
 def demo(
@@ -55,323 +74,328 @@ def demo(
         Path | None,
         option("--keep", "DIR", "Leave the data directory of the demo there, to look at."),
     ] = None,
+    *,
+    fast: Annotated[bool, option("--fast", "", "Play it without pauses.")] = False,
 ) -> CommandResult:
-    """Play a story in AOF/1: a handoff, crashes, a review.
+    """Play one task in five dialects, by real processes.
 
-    Takes a moment, in simulated time; without --keep it leaves nothing behind.
+    A goal is delegated to an agent, which is killed; its successor asks for help by mail, and hands
+    its work to a reviewer, whom a person lets begin. Takes half a minute; without --keep it leaves
+    nothing behind.
 
     \b
     Examples:
       dragoman demo
-      dragoman demo --keep seen && dragoman --data seen task list
+      dragoman demo --fast --keep seen && dragoman --data seen story guide-fr
     """
     if keep is not None and keep.exists() and not (keep.is_dir() and not any(keep.iterdir())):
         raise_usage_error(f"--keep {keep}: there is something already; name a new or empty folder")
-    start = _START if context.shared.now is None else context.shared.now
     with TemporaryDirectory(prefix="dragoman-demo-") as folder:
-        clock = ManualClock(start)
-        directory = context.wiring.open_demo_directory(keep or Path(folder), clock)
+        data = Path(folder) / "hub" if keep is None else keep
+        player = _Player(context, data, 0 if fast else _PAUSE_S)
+        player.play()
+        directory = context.wiring.open_demo_directory(data)
         with closing(directory.hub):
-            steps = list(play(DemoHub(directory, clock)))
-            files = list(describe_files(directory.path))
-    data: dict[str, object] = {
-        "steps": [
-            {"at": to_rfc3339(s.at), "who": s.actor, "what": s.text, "why": s.explanation or None}
-            for s in steps
-        ],
-        "files": [path for path, _ in files],
+            report = verify_all(directory, no_progress_bars)
+            story = list(_read_story(directory))
+            views = dict(_views(directory))
+    verified = f"{summarize_counts(report)}: " + (
+        "all good" if not report.finding_count else f"{report.finding_count} findings"
+    )
+    result: dict[str, object] = {
+        "steps": player.steps,
+        "views": views,
+        "story": [{"at": to_rfc3339(one.at), "who": one.actor, "what": one.title} for one in story],
+        "verified": verified,
         "kept": None if keep is None else str(keep),
     }
 
     def show(screen: Screen) -> None:
-        for line in (*_INTRODUCTION, ""):
+        screen.line()
+        screen.line(("The same task in all five", "bold"))
+        for name, view in views.items():
+            screen.line(f"  {name:<11}{view}")
+        screen.line()
+        screen.line(("Its story, as the ledger has it", "bold"))
+        for line in _story_lines(story):
             screen.line(line)
-        for step in steps:
-            clock = to_rfc3339(step.at)[11:19]
-            screen.line(f"{clock}  ", (f"{step.actor:<5}", _ACTOR_STYLES[step.actor]), step.text)
-            if step.explanation:
-                screen.line((f"{'':<15}{step.explanation}", "dim italic"))
-        where = f"in {keep}" if keep else "and took away (--keep DIR leaves them)"
         screen.line()
-        screen.line(f"The files it made, {where}:")
-        width = max(len(path) for path, _ in files)
-        for path, meaning in files:
-            screen.line(f"  {path:<{width}}  ", (meaning, "dim italic"))
+        screen.line(("The proof", "bold"), f"  {verified}")
         screen.line()
-        screen.line("Try it yourself:")
-        for line in _NEXT_COMMANDS:
-            screen.line(f"  {line}")
+        shown = "--data DIR" if keep is None else f"--data {keep}"
+        screen.line("Look at it yourself" + (", with --keep DIR:" if keep is None else ":"))
+        for line in (f"dragoman story {_TASK} --html story.html", f"dragoman why {_TASK}"):
+            screen.line(f"  {line} {shown}")
+        screen.line("  dragoman up                                     a hub of your own")
 
-    return CommandResult(data, show)
-
-
-# --- files ------------------------------------------------------------------------------------
-
-_FILE_MEANINGS = (
-    ("dragoman.db", "the ledger"),
-    ("checkpoints.jsonl", "its signatures"),
-    ("events/*.jsonl", "what happened, by day"),
-    ("runs/*/attempts/*/*", "the attempt that died"),
-    ("runs/*/run.json", "who worked on it"),
-    ("runs/*/run_heartbeat.json", "the last sign of life"),
-    ("runs/*/run_result.json", "the report"),
-    ("tasks/*/*.md", "state, text, work log"),
-    ("tasks/*/*/inputs/handoff.json", "what was asked of ben"),
-    ("tasks/*/*/inputs/handoff.md", "the same, to read"),
-    ("tasks/*/*/outputs/*", "an agent's own file"),
-)
-"""Glob pattern -> what the file is for; other files are bookkeeping."""
+    return CommandResult(result, show)
 
 
-def describe_files(data: Path) -> Iterator[tuple[str, str]]:
-    """List every file that is worth reading, and its purpose."""
-    for pattern, meaning in _FILE_MEANINGS:
-        for path in sorted(data.glob(pattern)):
-            yield path.relative_to(data).as_posix(), meaning
+# --- agents -----------------------------------------------------------------------------------
+
+_STARTED_BY_HUB: Mapping[str, Trust] = {"wren": "T2", "finch": "T1"}
+"""Agents of the hub's settings, each with its trust: wren is asked first."""
+
+_OTHERS = {"ivy": (("agentmail",), ""), "rex": (("acp", "saop"), "reviewer")}
+"""Agents beside the hub -> what they speak, and their role in SAOP."""
 
 
-# --- hub --------------------------------------------------------------------------------------
+def _settings(pause: float) -> str:
+    """Settings of the hub: two agents, and short rests."""
+    sections = ['[owner]\nname = "mia"', "[retry]\nbase_ms = 100", "[dispatch]\npoll_ms = 100"]
+    for name in _STARTED_BY_HUB:
+        command = json.dumps(agent_command(name, pause))
+        sections.append(f'[agents.{name}]\ncommand = {command}\nspeaks = ["aof"]')
+    return "\n\n".join(sections) + "\n"
 
 
-class DemoStep(Struct, frozen=True):
-    """One line of the story: who did what, and why it matters."""
-
-    at: int
-    actor: str
-    text: str
-    explanation: str = ""
-
-
-class DemoHub(Struct, frozen=True):
-    """A hub with a manual clock. Files are up to date after each call."""
-
-    directory: DataDirectory
-    clock: ManualClock
-
-    def step(self, actor: str, text: str, explanation: str = "") -> DemoStep:
-        """A step that happens now."""
-        return DemoStep(self.clock.now(), actor, text, explanation)
-
-    def after(self, seconds: int) -> None:
-        """Advance the clock."""
-        self.clock.advance(seconds * 1_000)
-
-    def submit(self, actor: Actor, command: Command) -> Receipt:
-        """Submit a command."""
-        receipt = self.directory.hub.submit(actor, command).receipts[0]
-        self._catch_up()
-        return receipt
-
-    def send(
-        self, sender: Actor, kind: str, task: str, payload: dict[str, Any], to: str = "dispatcher"
-    ) -> str:
-        """Send an AOF message as its sender; the status of its task then, or the refusal."""
-        envelope = {
-            "protocol": "aof",
-            "version": 1,
-            "type": kind,
-            "taskId": task,
-            "fromAgent": sender.name,
-            "toAgent": to,
-            "sentAt": to_rfc3339(self.clock.now()),
-            "payload": payload,
-        }
-        answer = self.directory.router.send(json.dumps(envelope), speaker=sender)
-        assert answer is not None, "an envelope is always somebody's"
-        self._catch_up()
-        return _describe_reply(answer)
-
-    def report_done(self, agent: Actor, task: str, notes: str) -> str:
-        """Write a summary file as an agent does, then report the task done."""
-        summary = self.directory.path / "tasks/in-progress" / task / "outputs/summary.md"
-        summary.write_text(f"{notes}\n", encoding="utf-8")
-        payload: dict[str, Any] = {
-            "outcome": "done",
-            "summaryRef": "outputs/summary.md",
-            "deliverables": [],
-            "tests": {"total": 12, "passed": 12, "failed": 0},
-            "blockers": [],
-            "notes": notes,
-        }
-        return self.send(agent, "completion.report", task, payload)
-
-    def end_session(self, agent: Actor, session: str) -> str:
-        """End a session; the status of its task then."""
-        answer = self.directory.router.call("session_end", {"sessionId": session}, agent)
-        self._catch_up()
-        return _describe_reply(answer)
-
-    def lease_end(self, task: str) -> int:
-        """Expiry of the task's lease."""
-        lease = load_task(self.directory.hub, task).lease
-        assert lease is not None, "somebody holds the task"
-        return lease.expires_at
-
-    def pass_lease_end(self, task: str) -> str:
-        """Advance the clock to five seconds after the end of the task's lease, and run every
-        service once; the transition of the task, and its reason."""
-        self.clock.advance(self.lease_end(task) - self.clock.now() + 5_000)
-        for service in self.directory.services:
-            service.run_once(self.clock.now())
-        self._catch_up()
-        logs = sorted((self.directory.path / "events").iterdir())
-        lines = (json.loads(line) for log in logs for line in log.read_bytes().splitlines())
-        moves = [
-            line["payload"]
-            for line in lines
-            if line["type"] == "task.transitioned" and line["taskId"] == task
-        ]
-        return "{from} → {to}, {reason}".format(**moves[-1])
-
-    def _catch_up(self) -> None:
-        for _, error in self.directory.catch_up():
-            raise error
+def _register_agents(directory: DataDirectory) -> dict[str, str]:
+    """Register who takes part; the tokens of those beside the hub."""
+    hub, tokens = directory.hub, dict[str, str]()
+    hub.submit(_MIA, RegisterAgent("mia", "human"))
+    for name, trust in _STARTED_BY_HUB.items():
+        described = DescribeAgent(name, skills=("translate", "French"), trust=trust)
+        hub.submit(_MIA, RegisterAgent(name, "agent", ("aof",)), described)
+    for name, (speaks, role) in _OTHERS.items():
+        token = new_token(name)
+        tokens[name] = token.text
+        issued = IssueToken(name, token.id, token.digest, hub.clock.now() + _TOKEN_MS)
+        hub.submit(_MIA, RegisterAgent(name, "agent", speaks, saop_role=role), issued)
+    return tokens
 
 
-def _describe_reply(answer: Reply) -> str:
+_TOKEN_MS = 3_600_000
+
+
+# --- play -------------------------------------------------------------------------------------
+
+
+class _Player:
+    """Follows the story of the task, tells it, and does what mia does."""
+
+    def __init__(self, context: CommandContext, data: Path, pause: float) -> None:
+        self._context = context
+        self._data = data
+        self._pause = pause
+        self._first = 0
+        self._told: list[Told] = []
+        self.steps: list[dict[str, str | None]] = []
+
+    def play(self) -> None:
+        """Play it from the beginning to the end."""
+        for line in (*_INTRODUCTION, ""):
+            self._print(line)
+        open_directory, data = self._context.wiring.open_demo_directory, self._data
+        directory = open_directory(data)
+        with closing(directory.hub):
+            (data / "dragoman.toml").write_text(_settings(self._pause))
+            tokens = _register_agents(directory)
+        processes = DemoProcesses(data)
+        try:
+            url = processes.start_hub()
+            for name, token in tokens.items():
+                processes.start_agent(name, self._pause, url, token)
+            directory = open_directory(data)  # from now on it goes through the hub
+            with closing(directory.hub):
+                _call(directory, "ccos.delegate", goal=_GOAL, intent_id=_TASK)
+                for item in self._follow(directory, processes):
+                    self._tell(item)
+                    self._act(directory, processes, item)
+        finally:
+            processes.stop()
+
+    def _follow(self, directory: DataDirectory, processes: DemoProcesses) -> Iterator[StoryItem]:
+        """Items of the story as they come, until the intent is satisfied."""
+        position, clock = 0, directory.hub.clock
+        end = clock.now() + _GIVE_UP_MS
+        while clock.now() < end:
+            for item in _read_story(directory, position):
+                position = item.position
+                yield item
+                if item.type == "intent.satisfied":
+                    return
+            processes.wait(_POLL_S)
+        raise DragomanError(f"the demo did not end within {format_duration(_GIVE_UP_MS)}")
+
+    def _tell(self, item: StoryItem) -> None:
+        """Tell an item, if it has its line, and once."""
+        line = _LINES.get(item.type)
+        told = None if line is None else line(item)
+        if told is not None and told not in self._told:
+            self._told.append(told)
+            self._say(item.at, *told, dialect=_dialect_of(item))
+
+    def _act(self, directory: DataDirectory, processes: DemoProcesses, item: StoryItem) -> None:
+        """Do what mia does about an item."""
+        process = _PROCESS.search(item.text) if item.type == "task.progressed" else None
+        if process is not None:
+            processes.wait(self._pause)
+            kill(int(process[1]))
+            why = "wren is gone in the middle of its work, without a word."
+            self._say(directory.hub.clock.now(), "mia", f"kill -9 {process[1]}", why)
+        elif item.type == "handoff.noted" and item.title.startswith("waiting"):
+            processes.wait(2 * self._pause)
+            _call(directory, "acp_handoff", action="approve", handoff_id=_HANDOFF)
+
+    def _say(self, at: int, who: str, what: str, why: str = "", dialect: str = "") -> None:
+        self._first = self._first or at
+        step = {"at": to_rfc3339(at), "who": who, "dialect": dialect, "what": what, "why": why}
+        self.steps.append({name: value or None for name, value in step.items()})
+        seconds = (at - self._first) / 1_000
+        self._print(
+            f"{seconds:5.1f} s  ", (f"{who:<6}", _STYLES[who]), (f"{dialect:<11}", "dim"), what
+        )
+        if why:
+            self._print((f"{'':<26}{why}", "dim italic"))
+
+    def _print(self, *parts: StyledText) -> None:
+        """Print a line at once; with --json nothing but the result is printed."""
+        if not self._context.shared.json:
+            self._context.out.line(*parts)
+            self._context.out.flush()
+
+
+def _call(directory: DataDirectory, operation: str, **arguments: Any) -> Any:
+    """Call an operation as mia; its reply."""
+    answer = directory.router.call(operation, arguments, _MIA)
     if isinstance(answer, Rejected):
-        return f"refused, {answer.code}"
-    return f"{answer.receipts[0].status}"
+        raise DragomanError(f"{operation}: {answer.code}: {answer.detail}")
+    return answer.reply
 
 
-# --- story ------------------------------------------------------------------------------------
+def _read_story(directory: DataDirectory, after: int = 0) -> Iterator[StoryItem]:
+    """The story after a position."""
 
-_MIA = Actor("human", "mia", "demo")
-_ADA = Actor("agent", "ada", "demo")
-_BEN = Actor("agent", "ben", "demo")
+    def read(position: int) -> Story | Refusal:
+        return read_story(directory.hub.store, _TASK, directory.router.dialects, after=position)
 
-
-def play(hub: DemoHub) -> Iterator[DemoStep]:
-    """Play the story, step by step."""
-    login, test = yield from _hand_over_and_crash(hub)
-    yield from _recover_and_finish(hub, login, test)
-
-
-def _hand_over_and_crash(hub: DemoHub) -> Generator[DemoStep, None, tuple[str, str]]:
-    """Two tasks, two agents, two crashes; the ids of the tasks."""
-    step, after = hub.step, hub.after
-    made = hub.submit(_MIA, CreateTask("Login by e-mail", ready=True))
-    login = made.task
-    yield step("mia", f'creates {login} "Login by e-mail": {made.status}')
-    after(5)
-    held = hub.submit(_ADA, ClaimTask(login, "ada", "ada-1"))
-    yield step(
-        "ada",
-        f"claims {_short(login)}: attempt {held.attempt}, lease {_until(held.expires_at)}",
-        "A claim is a lease: ada must show signs of life, or lose it.",
-    )
-    after(175)
-    progress = "form and mail are written"
-    payload = {"taskId": login, "agentId": "ada", "progress": progress}
-    status = hub.send(_ADA, "status.update", login, payload)
-    yield step(
-        "ada",
-        f'status.update "{progress}": {status}',
-        f"A line in the work log. It shows life too: lease {_until(hub.lease_end(login))}.",
-    )
-    after(60)
-    made = hub.submit(_ADA, CreateTask("Test the login", ready=True, assignee="ben", parent=login))
-    test = made.task
-    status = hub.send(_ADA, "handoff.request", test, _handoff_payload(hub, login, test), to="ben")
-    yield step("ada", f"creates {test}, a part of {_short(login)}: {made.status}")
-    yield step(
-        "ada",
-        f"handoff.request to ben: {_short(test)} stays {status}",
-        "What is asked for lies in the task's folder: inputs/handoff.md.",
-    )
-    after(30)
-    hub.send(_BEN, "handoff.accepted", test, {"taskId": test, "accepted": True})
-    held = hub.submit(_BEN, ClaimTask(test, "ben", "ben-1"))
-    yield step(
-        "ben",
-        f"handoff.accepted, and claims {_short(test)}: attempt {held.attempt}, "
-        f"lease {_until(held.expires_at)}",
-    )
-    after(30)
-    yield step(
-        "ada",
-        "crashes in the middle of its work, without a word",
-        "Nobody has to notice: its lease will end by itself.",
-    )
-    after(90)
-    status = hub.report_done(_BEN, test, "All tests pass.")
-    yield step(
-        "ben",
-        f"completion.report done: {_short(test)} is {status} until its session ends",
-        "run_result.json is on the disk.",
-    )
-    after(1)
-    yield step("ben", "crashes too, before its session has ended")
-    return login, test
+    first = read(after)
+    if isinstance(first, Refusal):
+        raise Refused(first)
+    return whole_story(first, read)
 
 
-def _recover_and_finish(hub: DemoHub, login: str, test: str) -> Iterator[DemoStep]:
-    step, after = hub.step, hub.after
-    yield step(
-        "hub",
-        f"ticks: {_short(login)} {hub.pass_lease_end(login)}",
-        "ada has reported nothing: somebody may begin anew.",
-    )
-    yield step(
-        "hub",
-        f"ticks: {_short(test)} {hub.pass_lease_end(test)}",
-        "ben had reported: work that is finished is not done twice.",
-    )
-    after(30)
-    held = hub.submit(_BEN, ClaimTask(login, "ben", "ben-2"))
-    yield step(
-        "ben",
-        f"is back and claims {_short(login)}: attempt {held.attempt}, fence {held.fence}",
-    )
-    after(40)
-    yield step(
-        "ada",
-        f"is back too, completion.report done: {hub.report_done(_ADA, login, 'Done.')}",
-        "Work from the past cannot overwrite the present.",
-    )
-    after(120)
-    hub.report_done(_BEN, login, "Login by e-mail works.")
-    status = hub.end_session(_BEN, "ben-2")
-    yield step(
-        "ben",
-        f"completion.report done, session_end: {_short(login)} is in {status}",
-        "Nobody approves their own work: a person looks at it first.",
-    )
-    after(300)
-    done = [hub.submit(_MIA, MoveTask(task, "done", "good")) for task in (test, login)]
-    now = ", ".join(f"{_short(receipt.task)} is {receipt.status}" for receipt in done)
-    yield step("mia", f"reviews both: {now}")
-    after(1)
-    report = verify_all(hub.directory, no_progress_bars)
-    outcome = "all good" if not report.finding_count else f"{report.finding_count} findings"
-    yield step(
-        "hub",
-        f"verifies: {summarize_counts(report)}: {outcome}",
-        "Ledger, states and files agree: a change or a gap would show.",
-    )
+# --- lines ------------------------------------------------------------------------------------
+
+Told = tuple[str, str] | tuple[str, str, str] | None
+"""Who, what, and why it matters."""
+
+_PROCESS = re.compile(r"^process ([0-9]+)$", re.MULTILINE)
 
 
-def _handoff_payload(hub: DemoHub, login: str, test: str) -> dict[str, Any]:
-    return {
-        "taskId": test,
-        "parentTaskId": login,
-        "fromAgent": "ada",
-        "toAgent": "ben",
-        "acceptanceCriteria": ["A wrong code is refused", "A code works once only"],
-        "expectedOutputs": ["outputs/summary.md"],
-        "contextRefs": [f"tasks/in-progress/{login}.md"],
-        "constraints": ["No new dependencies"],
-        "dueBy": to_rfc3339(hub.clock.now() + 3 * 3_600_000),
+def _dialect_of(item: StoryItem) -> str:
+    """The dialect of an item; an intent is of CCOS, whoever's words have changed it."""
+    return _DIALECTS.get("ccos" if item.kind == "intent" else item.dialect, "")
+
+
+def _by(item: StoryItem) -> str:
+    """Who did it."""
+    name = item.actor.partition(":")[2]
+    return name if name in _STYLES else "hub"
+
+
+def _tell_claim(item: StoryItem) -> Told:
+    agent, _, attempt = item.title.removeprefix("claimed by ").partition(": ")
+    return agent, f"begins: {attempt}"
+
+
+def _tell_progress(item: StoryItem) -> Told:
+    return _by(item), item.text.split("\n")[0]
+
+
+def _tell_report(item: StoryItem) -> Told:
+    took = f"after {format_duration(item.duration_ms or 0)}"
+    if item.actor != "system:hub":
+        return _by(item), f"{took}: {item.text}"
+    return "hub", f"{took} wren ended by signal 9, without a report"
+
+
+def _tell_letter(item: StoryItem) -> Told:
+    kind, _, _ = item.title.partition(" ")
+    if kind == "HELP_REQUEST":
+        return _by(item), f"{kind} to ivy: {item.text.strip().splitlines()[-1]}"
+    if kind == "HELP_RESPONSE":
+        why = "finch, who speaks AOF/1, gets it as a status.update."
+        return _by(item), f"{kind}: {item.text.strip().splitlines()[-1]}", why
+    return None
+
+
+def _tell_choice(item: StoryItem) -> Told:
+    why = {
+        "wren": "The one who is most likely to reach the goal is asked.",
+        "finch": "It counts against wren. The next one is told what was done already.",
     }
+    agent = item.title.partition(" ")[0]
+    return ("hub", item.title, why[agent]) if agent in why else None
 
 
-def _until(moment: int) -> str:
-    return f"until {to_rfc3339(moment)[11:19]}"
+def _tell_offer(item: StoryItem) -> Told:
+    why = "A file with its hash, criteria, and a gate that a person opens."
+    return _by(item), f"hands it to rex for review, {item.title.rpartition('; ')[2]}", why
 
 
-def _short(task: str) -> str:
-    """Last part of a task's id, enough to tell the two tasks apart."""
-    return task.rpartition("-")[2]
+def _tell_wait(item: StoryItem) -> Told:
+    if not item.title.startswith("waiting"):
+        return None
+    return _by(item), "accepts, and waits for a person's approval"
 
 
-COMMANDS = (CliCommand("demo", demo, takes_as=False),)
+def _tell_trace(item: StoryItem) -> Told:
+    if item.kind == "thought":
+        return _by(item), f"… {item.text.strip()}"
+    if item.duration_ms is not None:
+        return _by(item), f"tool: {item.title.rpartition(': ')[2]} in {item.duration_ms} ms"
+    return None
+
+
+_LINES: Mapping[str, Callable[[StoryItem], Told]] = {
+    "intent.created": lambda item: (_by(item), f"wants: {item.text}"),
+    "intent.proposed": _tell_choice,
+    "task.claimed": _tell_claim,
+    "task.progressed": _tell_progress,
+    "task.reported": _tell_report,
+    "mail.posted": _tell_letter,
+    "handoff.proposed": _tell_offer,
+    "handoff.verified": lambda item: (_by(item), item.title),
+    "handoff.noted": _tell_wait,
+    "handoff.approved": lambda item: (_by(item), item.title),
+    "trace.recorded": _tell_trace,
+    "turn.recorded": lambda item: (_by(item), item.title),
+    "intent.satisfied": lambda _: ("hub", "the goal is reached"),
+}
+"""Event -> its line, if it is told as it happens; the story at the end has all."""
+
+
+# --- views ------------------------------------------------------------------------------------
+
+
+def _views(directory: DataDirectory) -> Iterator[tuple[str, str]]:
+    """What each dialect says of the task in the end."""
+    (file,) = (directory.path / "tasks").glob("*/*.md")
+    yield "AOF/1", f"{file.parent.name}: {file.relative_to(directory.path)}"
+    thread = _call(directory, "mail.summary", thread_id=_TASK)
+    yield "Agent Mail", f"{thread['task_status']}: {pluralize(thread['messages'], 'letter')}"
+    trace = _call(directory, "saop.events", task_id=_TASK, limit=500)["events"]
+    moves = [one["payload"] for one in trace if one["payload"]["type"] == "TASK_TRANSITION"]
+    yield "SAOP", f"{moves[-1]['to_state']}: {pluralize(len(moves), 'transition')}"
+    handoff = _call(directory, "acp_handoff", action="query", handoff_id=_HANDOFF)
+    yield "ACP", f"{handoff['status']}: finch → rex"
+    intent = _call(directory, "ccos.intent", intent_id=_TASK)
+    yield "CCOS", f"{intent['state']}: {' → '.join(intent['tried'])} were asked"
+
+
+def _story_lines(story: Iterable[StoryItem]) -> Iterator[str]:
+    """One line for each item, under its attempt."""
+    attempt, first = -1, 0
+    for item in join_chunks(story):
+        first = first or item.at
+        if item.attempt != attempt:
+            attempt = item.attempt
+            yield f"  attempt {attempt}" if attempt else "  before the first attempt"
+        took = "" if item.duration_ms is None else f" ({format_duration(item.duration_ms)})"
+        seconds = (item.at - first) / 1_000
+        head = f"{seconds:7.1f} s  {_by(item):<6}{_dialect_of(item):<11}"
+        yield f"{head}{truncate(item.title, _WIDTH - len(head) - len(took))}{took}"
+
+
+COMMANDS = (CliCommand("demo", demo, takes_as=False, takes_now=False),)
