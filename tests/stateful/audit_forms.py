@@ -1,4 +1,4 @@
-"""What each of the five audit forms says about a task, read from that form alone.
+"""The five audit forms of a task, each read by itself and compared with the others.
 
 AOF: event lines and files. ACP: the log of handoffs. SAOP: the transitions of a trace. CCOS: the
 Actions of an intent. Agent Mail: the thread. `check_forms` compares them with each other.

@@ -116,6 +116,7 @@ class Fleet:
             ("completion.report", {"outcome": "needs_review", **report}),
             ("completion.report", {"outcome": "blocked", "blockers": ["no key"], **report}),
             ("handoff.accepted", {"accepted": True}),
+            ("status.update", {"agentId": who, "notes": "going on"}),
             ("handoff.rejected", {"accepted": False, "reason": "no time"}),
         ]
         kind, payload = random.choice(messages)
@@ -320,15 +321,19 @@ class AuditMachine(RuleBasedStateMachine):
         owner = task.assignee if task is not None else ""
         is_owner = owner in AGENTS and random.random() < 0.8
         who = owner if is_owner else random.choice(AGENTS)
-        random.choice(SAYINGS)(self._fleet, who, name, random)
+        if task is not None and task.status == "ready" and random.random() < 0.5:
+            self._fleet.claim(who, name, random)
+        saying = random.choice(SAYINGS)
+        for _ in range(random.choice((1, 1, 4)) if saying is Fleet.say_acp else 1):
+            saying(self._fleet, who, name, random)
 
     @rule(random=RANDOMS)
     def decide(self, random: Random) -> None:
         """A person decides about a task."""
-        name = random.choice(NAMES)
-        task = self._fleet.task(name)
-        if task is None:
-            return
+        tasks = [*self._fleet.forms.tasks()]
+        waiting = [one for one in tasks if one.status == "review"]
+        task = random.choice(waiting if waiting and random.random() < 0.6 else tasks)
+        name = task.id
         commands: list[Command] = [
             *([MoveTask(name, "done", "good")] * 3 if task.status == "review" else []),
             MoveTask(name, random.choice(("ready", "blocked", "cancelled", "review")), "so"),

@@ -36,7 +36,7 @@ STEPS = (
     ("rex", None, "no mistake found"),
     ("hub", "CCOS", "the goal is reached"),
 )
-"""Who says what in which dialect, in this order."""
+"""Speaker, dialect and words of each step, in this order."""
 
 
 @pytest.fixture(autouse=True)

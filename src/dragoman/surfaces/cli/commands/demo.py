@@ -278,7 +278,7 @@ def _read_story(directory: DataDirectory, after: int = 0) -> Iterator[StoryItem]
 # --- lines ------------------------------------------------------------------------------------
 
 Told = tuple[str, str] | tuple[str, str, str] | None
-"""Who, what, and why it matters."""
+"""Speaker, words, and the reason why they matter."""
 
 _PROCESS = re.compile(r"^process ([0-9]+)$", re.MULTILINE)
 
@@ -289,7 +289,7 @@ def _dialect_of(item: StoryItem) -> str:
 
 
 def _by(item: StoryItem) -> str:
-    """Who did it."""
+    """Name of the actor; hub, if it is none of the cast."""
     name = item.actor.partition(":")[2]
     return name if name in _STYLES else "hub"
 
@@ -370,7 +370,7 @@ _LINES: Mapping[str, Callable[[StoryItem], Told]] = {
 
 
 def _views(directory: DataDirectory) -> Iterator[tuple[str, str]]:
-    """What each dialect says of the task in the end."""
+    """State of the task in the end, as each dialect has it."""
     (file,) = (directory.path / "tasks").glob("*/*.md")
     yield "AOF/1", f"{file.parent.name}: {file.relative_to(directory.path)}"
     thread = _call(directory, "mail.summary", thread_id=_TASK)
