@@ -195,24 +195,25 @@ def _build_runner(
         return context.identity.issue_attempt_token(of.agent, of.task, of.fence, ttl_ms)
 
     check_agent_settings(name, settings)
-    in_ccos = is_ccos_agent(settings)
-    if in_ccos and not settings.command:
-        write = request_writer(
-            directory.hub.store, partial(_callback_meta, context.url, make_token)
-        )
-        if settings.url:
-            return ccos_url_runner(name, settings, write, context.blocking_pool)
-        return ccos_function_runner(name, settings, write)
+    in_ccos, store = is_ccos_agent(settings), directory.hub.store
+    call_back = request_writer(store, partial(_callback_meta, context.url, make_token))
+    if settings.function:
+        from dragoman.agents.function_runner import FunctionRunner
+
+        return FunctionRunner(call_back, load_function(name, settings.function))
     if settings.url:
         from dragoman.agents.http_runner import HttpRunner, write_assignment
         from dragoman.system.http_client import SafeHttpClient
 
-        endpoint = SafeHttpClient(settings.url, f"agents.{name}.url", settings.allow_hosts)
-        return HttpRunner(
-            partial(write_assignment, token=make_token, url=context.url),
-            lambda headers, body: (endpoint.post(headers, body), b""),
-            context.blocking_pool,
-        )
+        label = f"agents.{name}.url"
+        if in_ccos:
+            agent = SafeHttpClient(settings.url, label, settings.allow_hosts, seconds=_CALL_SECONDS)
+            exchange = partial(agent.post_and_read, max_bytes=MAX_RESULT_BYTES)
+            return HttpRunner(call_back, exchange, context.blocking_pool)
+        agent = SafeHttpClient(settings.url, label, settings.allow_hosts)
+        write = partial(write_assignment, token=make_token, url=context.url)
+        exchange = partial(agent.post_and_read, max_bytes=0)
+        return HttpRunner(write, exchange, context.blocking_pool)
     from dragoman.agents.program_output import MessageFormat
     from dragoman.agents.program_runner import ProgramPorts, ProgramRunner
     from dragoman.files.task_work_folder import WorkingFolders
@@ -227,7 +228,7 @@ def _build_runner(
         _git_variables(),
     )
     workplace = WorkingFolders(directory.path, lambda: SafeDisk(directory.path))
-    write_input = request_writer(directory.hub.store, lambda _: {}) if in_ccos else prompt_input
+    write_input = request_writer(store, lambda _: {}) if in_ccos else prompt_input
     tools = ProgramPorts(
         start=partial(
             Process.start, user=separation.user, switches_itself=separation.switches_itself
@@ -384,25 +385,3 @@ def _find_request(store: Store, assignment: "Assignment") -> ccos.TaskRequest:
         if request is not None and request.agent_id == assignment.agent:
             return request
     return ccos.request_for_task(view.task, assignment.agent, assignment.session, handoff, briefing)
-
-
-def ccos_url_runner(
-    name: str, settings: AgentSettings, write: "WriteRequest", blocking_pool: "Executor"
-) -> "Runner":
-    """Runner that posts requests to the agent's URL."""
-    from dragoman.agents.http_runner import HttpRunner
-    from dragoman.system.http_client import SafeHttpClient
-
-    endpoint = SafeHttpClient(
-        settings.url, f"agents.{name}.url", settings.allow_hosts, seconds=_CALL_SECONDS
-    )
-    return HttpRunner(
-        write, partial(endpoint.post_and_read, max_bytes=ccos.MAX_RESULT_BYTES), blocking_pool
-    )
-
-
-def ccos_function_runner(name: str, settings: AgentSettings, write: "WriteRequest") -> "Runner":
-    """Runner that calls the agent's function."""
-    from dragoman.agents.function_runner import FunctionRunner
-
-    return FunctionRunner(write, load_function(name, settings.function))

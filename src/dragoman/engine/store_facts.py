@@ -1,21 +1,18 @@
 """Facts that operations look up before their transaction: tasks and agents in the store, files."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 
 from msgspec import Struct
 
 from dragoman.core.actor import Actor
 from dragoman.core.errors import Refusal
-from dragoman.core.task_state import Task
 from dragoman.engine.candidate_index import CandidateIndex
-from dragoman.engine.ports import Store, TaskQuery
+from dragoman.engine.ports import Store
 from dragoman.engine.queries.agents import find_agent
-from dragoman.engine.queries.tasks import find_task, list_tasks
+from dragoman.engine.queries.tasks import all_tasks, find_task
 
 # --- facts ------------------------------------------------------------------------------------
-
-_PAGE = 500
 
 
 class StoreFacts(Struct, frozen=True, dict=True):
@@ -60,15 +57,10 @@ class StoreFacts(Struct, frozen=True, dict=True):
         ]
 
     def reported_tasks(self) -> list[str]:
-        return [task.aof_id for task in self._in_progress() if task.reported is not None]
+        tasks = (view.task for view in all_tasks(self.store, "in-progress"))
+        return [task.aof_id for task in tasks if task.reported is not None]
 
     def resolve_actor(self, name: str, via: str) -> Actor:
         """The actor of this name, in its registered role; unregistered names are agents."""
         known = find_agent(self.store, name)
         return Actor("agent" if known is None else known.role, name, via)
-
-    def _in_progress(self) -> Iterator[Task]:
-        query = TaskQuery(status="in-progress", limit=_PAGE)
-        while page := list_tasks(self.store, query):
-            yield from (view.task for view in page)
-            query = TaskQuery(status="in-progress", before=page[-1].number, limit=_PAGE)

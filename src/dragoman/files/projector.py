@@ -21,9 +21,9 @@ from dragoman.core.errors import LedgerError, Refusal
 from dragoman.core.ids import intent_stream, is_aof_id, task_stream
 from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import Store, StreamRow, TaskQuery
+from dragoman.engine.ports import Store, StreamRow
 from dragoman.engine.queries.intents import find_intent
-from dragoman.engine.queries.tasks import find_task_stream
+from dragoman.engine.queries.tasks import find_task_stream, task_rows
 from dragoman.files.atomic_write import (
     move_aside,
     remove_if_unchanged,
@@ -462,7 +462,7 @@ class Projector:
             yield from compare_files(sources, position, progress)
 
     def _check_runs(self) -> None:
-        self._tasks.project_heartbeats(row.name for row in self._list_tasks("in-progress"))
+        self._tasks.project_heartbeats(row.name for row in task_rows(self._store, "in-progress"))
 
     # Following the ledger
 
@@ -602,7 +602,7 @@ class Projector:
             if unedited >= counts.get(status, 0):
                 continue
             names = {look.name for look in found}
-            for row in self._list_tasks(status):
+            for row in task_rows(self._store, status):
                 task_id = row.name.removeprefix(task_stream(""))
                 if f"{task_id}.md" not in names and not self._has_file(row, names):
                     yield row.name
@@ -635,12 +635,6 @@ class Projector:
                 write_if_changed(self._disk, path + REASON_SUFFIX, text.encode())
                 noted += 1
         return noted
-
-    def _list_tasks(self, status: Status) -> Iterator[StreamRow]:
-        before = None
-        while rows := self._store.task_page(TaskQuery(status, before=before, limit=_PAGE)):
-            yield from rows
-            before = rows[-1].number
 
 
 def _is_unedited_file(folder: str, info: FileStat) -> bool:

@@ -3,7 +3,7 @@
 It moves nothing and asks nobody: an escalation is an entry that people and orchestrators can see.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.core.actor import HUB_ACTOR
@@ -13,13 +13,11 @@ from dragoman.core.ids import turns_stream
 from dragoman.core.task_state import Task
 from dragoman.core.trace import EscalateEntropy, SettleEntropy, TurnLog, TurnRecorded
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import TaskQuery
 from dragoman.engine.queries.entries import stream_state
-from dragoman.engine.queries.tasks import list_tasks
+from dragoman.engine.queries.tasks import all_tasks
 from dragoman.engine.queries.traces import TurnView, last_turns
 from dragoman.ledger.entry import Entry
 
-_PAGE = 200
 _MAX_ENTRIES = 400
 """After a start, this many of the last entries of a task's turns are read."""
 
@@ -39,10 +37,10 @@ class EntropyService:
         """Record new findings; their number."""
         del now
         evaluated, recorded = dict[str, int](), 0
-        for task in self._in_progress():
-            version, count = self._evaluate(task)
+        for view in all_tasks(self._hub.store, "in-progress"):
+            version, count = self._evaluate(view.task)
             if version:
-                evaluated[task.id] = version
+                evaluated[view.task.id] = version
             recorded += count
         self._evaluated = evaluated
         return recorded
@@ -84,12 +82,6 @@ class EntropyService:
         else:
             command = SettleEntropy(task, finding.sign, finding.measured)
         self._hub.submit(HUB_ACTOR, command)
-
-    def _in_progress(self) -> Iterator[Task]:
-        query = TaskQuery(status="in-progress", limit=_PAGE)
-        while page := list_tasks(self._hub.store, query):
-            yield from (view.task for view in page)
-            query = TaskQuery(status="in-progress", before=page[-1].number, limit=_PAGE)
 
 
 def _unevaluated_turns(entries: Sequence[Entry]) -> frozenset[int]:

@@ -5,10 +5,8 @@ and requests are enforced once each, and waves start the beads whose slots and f
 All state is in the ledger and read anew in each run.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
-
-from msgspec.structs import replace
 
 from dragoman.config import AttemptSettings, Settings
 from dragoman.core.actor import HUB_ACTOR
@@ -25,11 +23,11 @@ from dragoman.core.mail import EscalateMail
 from dragoman.core.task_state import INTENT_ALIAS_KIND as INTENT
 from dragoman.core.wave import AdvanceWave
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import Store, StreamRow, TaskQuery
+from dragoman.engine.ports import Store
 from dragoman.engine.queries.agents import names_in_role
 from dragoman.engine.queries.handoffs import escalation_recipients
 from dragoman.engine.queries.intents import awaited_agent
-from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.queries.tasks import find_task, task_rows
 from dragoman.engine.queries.visibility import NO_TEAMS, Team
 from dragoman.engine.queries.waves import find_wave, open_wave_ids, wave_status
 from dragoman.services.lost_agent_detector import EntropyService
@@ -114,7 +112,7 @@ class AttemptLimiter:
         if self._looked_at <= now < self._next_look_at:
             return 0
         due_times, due = list[int](), list[tuple[str, Lease]]()
-        for row in self._tasks_in_progress():
+        for row in task_rows(self._hub.store, "in-progress"):
             lease = row.lease
             due_at = None if lease is None else self._due_at(lease)
             if lease is not None and due_at is not None:
@@ -125,12 +123,6 @@ class AttemptLimiter:
         self._looked_at = now
         self._next_look_at = min(*due_times, now + min(limits, default=_DAY_MS), now + _DAY_MS)
         return sum(self._act(task, lease, now) for task, lease in due)
-
-    def _tasks_in_progress(self) -> Iterator[StreamRow]:
-        query = TaskQuery("in-progress", limit=_PAGE)
-        while rows := self._hub.store.task_page(query):
-            yield from rows
-            query = replace(query, before=rows[-1].number)
 
     def _due_at(self, lease: Lease) -> int | None:
         """Time at which something is to be done about an attempt; None: never."""

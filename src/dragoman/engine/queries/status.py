@@ -16,7 +16,7 @@ from dragoman.core.task_state import Task
 from dragoman.engine.ports import Store, TaskQuery
 from dragoman.engine.queries.agents import all_agents, list_actors
 from dragoman.engine.queries.attention import Attention
-from dragoman.engine.queries.tasks import TaskView, find_task, list_tasks
+from dragoman.engine.queries.tasks import TaskView, all_tasks, find_task, list_tasks
 from dragoman.ledger.entry import read_line
 
 MAX_WORKING = 200
@@ -112,11 +112,7 @@ def find_agents_status(
 def list_everybody(store: Store, now: int) -> list[AgentStatus]:
     """List by name everybody who is registered, has ever spoken or holds a task, with all that they
     hold."""
-    working, before = list[TaskView](), None
-    while page := list_tasks(store, TaskQuery("in-progress", before=before, limit=MAX_WORKING)):
-        working += page
-        before = page[-1].number
-    working.sort(key=lambda view: view.task.moved_at)
+    working = sorted(all_tasks(store, "in-progress"), key=lambda view: view.task.moved_at)
     return _find_everybody(store, now, working, store.queue_counts())
 
 

@@ -114,6 +114,23 @@ def list_tasks(store: Store, query: TaskQuery) -> list[TaskView]:
     return [view for view in views if view is not None]
 
 
+_ROWS = 500
+
+
+def task_rows(store: Store, status: Status) -> Iterator[StreamRow]:
+    """The rows of all tasks in a status, newest first."""
+    before = None
+    while rows := store.task_page(TaskQuery(status, before=before, limit=_ROWS)):
+        yield from rows
+        before = rows[-1].number
+
+
+def all_tasks(store: Store, status: Status) -> Iterator[TaskView]:
+    """All tasks in a status as they are now, newest first."""
+    views = (_task_view(store, row) for row in task_rows(store, status))
+    return (view for view in views if view is not None)
+
+
 def tasks_offered_to(store: Store, agent: str, limit: int) -> list[TaskView]:
     """Tasks offered to this agent by a handoff that wait for its answer, the oldest first."""
     items = store.list_page(ListQuery(f"offered:{agent}", limit=limit))

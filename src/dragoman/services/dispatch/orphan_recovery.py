@@ -16,11 +16,8 @@ from dragoman.core.backoff import Backoff
 from dragoman.core.errors import Refused
 from dragoman.core.intent.state import Intent, intent_of_task
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import TaskQuery
 from dragoman.engine.queries.intents import find_intent
-from dragoman.engine.queries.tasks import TaskView, list_tasks
-
-_PAGE = 500
+from dragoman.engine.queries.tasks import TaskView, all_tasks
 
 StopOrphans = Callable[[], Collection[str]]
 """Stops what an earlier hub left running; the sessions that it had started, until they are
@@ -94,10 +91,6 @@ class OrphanedAttempts:
         return request is not None and request.deadline is not None
 
     def _find_orphans(self) -> Iterator[TaskView]:
-        prefix, query = f"{self._hub_name}.", TaskQuery(status="in-progress", limit=_PAGE)
-        while page := list_tasks(self._hub.store, query):
-            for view in page:
-                session = "" if view.lease is None else view.lease.session
-                if session.startswith(prefix):
-                    yield view
-            query = TaskQuery(status="in-progress", before=page[-1].number, limit=_PAGE)
+        for view in all_tasks(self._hub.store, "in-progress"):
+            if view.lease is not None and view.lease.session.startswith(f"{self._hub_name}."):
+                yield view
