@@ -1,7 +1,6 @@
 """Loads the settings: a TOML file overlaid by environment variables, once, at the start."""
 
 import os
-import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
 from pathlib import Path
@@ -384,6 +383,10 @@ def read_settings_text(path: Path) -> str:
 def parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML; SettingsError with the line if it is invalid, without the line itself, which may
     hold a secret."""
+    if not text:
+        return {}
+    import tomllib  # noqa: PLC0415  a directory without settings needs none
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -24,6 +24,7 @@ from dragoman.core.presence import PresenceReported, Sessions, with_presence
 from dragoman.core.read import Decision, Read, Receipt
 from dragoman.core.timestamps import TIMESTAMP_RANGE, to_rfc3339
 from dragoman.text.base64url import decode_base64url
+from dragoman.text.lazy_regex import lazy_regex
 from dragoman.text.search_terms import extract_words
 
 SAOP_ROLES: Final = ("researcher", "architect", "developer", "reviewer")
@@ -200,13 +201,13 @@ class AgentRated(Event, frozen=True):
 # --- tokens -----------------------------------------------------------------------------------
 
 # Both ends have a fixed length, so that an underscore in name or secret is not ambiguous.
-_TOKEN_RE: Final = re.compile(
+_TOKEN_RE: Final = lazy_regex(
     r"drg_([A-Za-z0-9][A-Za-z0-9._@-]{0,256})_([0-9a-f]{12})_[A-Za-z0-9_-]{43}", re.ASCII
 )
 
-_TOKEN_ID_RE: Final = re.compile(r"[0-9a-f]{12}", re.ASCII)
+_TOKEN_ID_RE: Final = lazy_regex(r"[0-9a-f]{12}", re.ASCII)
 
-_TOKEN_DIGEST_RE: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_TOKEN_DIGEST_RE: Final = lazy_regex(r"[0-9a-f]{64}", re.ASCII)
 
 
 class TokenClaim(Struct, frozen=True):
@@ -509,13 +510,13 @@ REPUTATION_FOLDS: dict[type[Event], Callable[[Any, Any, int], Reputation]] = {
 }
 """Event -> fold: the reputation after it, from the one before it (None at first) and its time."""
 
-STOP_WORDS: Final = frozenset(
-    extract_words(
-        "a all am an and any anything are as at be best by can do every everything for from good "
-        "has have i in is it me most my of on or our that the this to top use we with you your "
-        "agent agents expert"
-    )
+_STOP_WORDS: Final = (
+    "a all am an and any anything are as at be best by can do every everything for from good has "
+    "have i in is it me most my of on or our that the this to top use we with you your agent "
+    "agents expert"
 )
+
+STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 """Words that occur in any goal, or that any agent may claim: naming them is no match."""
 
 

@@ -13,24 +13,26 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from dragoman.text.lazy_regex import lazy_regex
+
 Sign = Literal["falling_confidence", "repeated_error", "loop"]
 
-_ERROR_RE: Final = re.compile(
+_ERROR_RE: Final = lazy_regex(
     r"\b(?:error|errno|exception|traceback|fail(?:ed|ure|ing)?|fatal|panic(?:ked)?|denied"
     r"|refused|not found|cannot|timed? ?out)\b",
     re.IGNORECASE,
 )
-_NO_ERROR_RE: Final = re.compile(
+_NO_ERROR_RE: Final = lazy_regex(
     r"\b(?:0|no|without(?: any)?)\s+(?:errors?|fail(?:ed|ures?|ing)?|exceptions?)\b"
     r"|\b(?:errors?|failed|failures?|exceptions?)\s*[:=]\s*0\b",
     re.IGNORECASE,
 )
 """Phrases that say that there was no error."""
-_VARYING_RE: Final = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|[0-9]+")
+_VARYING_RE: Final = lazy_regex(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|[0-9]+")
 """Parts that vary between two reports of the same thing: addresses, hashes, numbers."""
-_VARYING_IN_ACTION_RE: Final = re.compile(r"0x[0-9a-f]+|\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,}\b")
+_VARYING_IN_ACTION_RE: Final = lazy_regex(r"0x[0-9a-f]+|\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,}\b")
 """Parts that vary between two equal actions: hashes and addresses, not which page is read."""
-_SPACE_RE: Final = re.compile(r"\s+")
+_SPACE_RE: Final = lazy_regex(r"\s+")
 _MAX_INSPECTED: Final = 10_000
 """Characters inspected at both ends of a text: it may have megabytes."""
 _MAX_LOOP_PERIOD: Final = 4

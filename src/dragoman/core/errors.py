@@ -16,7 +16,8 @@ DragomanError (an exception): the hub could not do its work; its codes are in FA
   defined there
 """
 
-from dataclasses import dataclass, field, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 REFUSALS: dict[str, str] = {
     "invalid_id": "the name does not follow the grammar of ids",
@@ -104,18 +105,27 @@ FAULTS: dict[str, str] = {
 """Code -> meaning, of exceptions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Refusal as a value: a stable code, and a sentence that says what is wrong and what to do."""
+class Refusal(Struct, frozen=True, eq=False):
+    """Refusal as a value: a stable code, and a sentence that says what is wrong and what to do.
+
+    Two are equal that say the same, wherever in a request.
+    """
 
     code: str
     detail: str
     kind: str = ""
     """Type of the message in its sender's words, where it never became a command."""
-    path: str = field(default="", compare=False)
+    path: str = ""
     """Field of the request that it is about, where it is about one."""
-    command: int | None = field(default=None, compare=False)
+    command: int | None = None
     """Index of the refused command, where a request has several."""
+
+    def __eq__(self, other: object) -> bool:
+        same = (self.code, self.detail, self.kind)
+        return isinstance(other, Refusal) and same == (other.code, other.detail, other.kind)
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.detail, self.kind))
 
     def with_command(self, index: int | None) -> "Refusal":
         """The same refusal, of this command."""

@@ -3,6 +3,7 @@
 import re
 
 from dragoman.core.errors import Refusal
+from dragoman.text.lazy_regex import lazy_regex
 
 # --- patterns ---------------------------------------------------------------------------------
 
@@ -21,21 +22,21 @@ SESSION_PATTERN = "[A-Za-z0-9][A-Za-z0-9._:@/-]{0,255}"
 
 AOF_ID_PATTERN = "TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-(?:[0-9]{3}|[A-Za-z0-9_-]{8})"
 
-_ID_RE = re.compile(ID_PATTERN, re.ASCII)
+_ID_RE = lazy_regex(ID_PATTERN, re.ASCII)
 
-_AGENT_RE = re.compile(AGENT_PATTERN, re.ASCII)
+_AGENT_RE = lazy_regex(AGENT_PATTERN, re.ASCII)
 
-_ALIAS_KIND_RE = re.compile(_ALIAS_KIND_PATTERN, re.ASCII)
+_ALIAS_KIND_RE = lazy_regex(_ALIAS_KIND_PATTERN, re.ASCII)
 
-_TASK_NAME_RE = re.compile(TASK_NAME_PATTERN, re.ASCII)
+_TASK_NAME_RE = lazy_regex(TASK_NAME_PATTERN, re.ASCII)
 
 MAX_KEY_LENGTH = 256
 
-_SESSION_RE = re.compile(SESSION_PATTERN, re.ASCII)
+_SESSION_RE = lazy_regex(SESSION_PATTERN, re.ASCII)
 
-_AOF_ID_RE = re.compile(AOF_ID_PATTERN, re.ASCII)
+_AOF_ID_RE = lazy_regex(AOF_ID_PATTERN, re.ASCII)
 
-_NUMBERED_AOF_ID_RE = re.compile("TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{3}(?:[0-9]{5})?", re.ASCII)
+_NUMBERED_AOF_ID_RE = lazy_regex("TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{3}(?:[0-9]{5})?", re.ASCII)
 
 EVENT_ID_PATTERN = (
     "(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}"
@@ -43,7 +44,7 @@ EVENT_ID_PATTERN = (
 )
 """Pattern of a UUID as in RFC 9562, the nil and the max UUID included."""
 
-_EVENT_ID_RE = re.compile(EVENT_ID_PATTERN, re.ASCII)
+_EVENT_ID_RE = lazy_regex(EVENT_ID_PATTERN, re.ASCII)
 
 _MAX_QUOTED = 140
 """Characters shown of an invalid name: enough for any valid one."""

@@ -4,7 +4,7 @@ Each says where to look. A name that follows the grammar stands as it is; any ot
 quoted and escaped.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, quote_name, safe_name

@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
+from dragoman.text.lazy_regex import lazy_regex
+
 EXAMPLE_TIMESTAMP: Final = "2026-02-09T14:30:00.000Z"
 
-_RFC3339_RE: Final = re.compile(
+_RFC3339_RE: Final = lazy_regex(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))",
     re.ASCII,
@@ -21,7 +23,7 @@ _MAX_TIMESTAMP: Final = (
 TIMESTAMP_RANGE: Final = (_MIN_TIMESTAMP, _MAX_TIMESTAMP)
 """First and last timestamp that can be written as text."""
 _DURATION_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
-_DURATION_RE: Final = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)?", re.ASCII)
+_DURATION_RE: Final = lazy_regex(r"([0-9]{1,12})(ms|s|m|h|d)?", re.ASCII)
 _UNIT_MS: Final = {"ms": 1} | {unit: size for size, unit in _DURATION_UNITS}
 _MAX_QUOTED: Final = 40
 

@@ -4,20 +4,21 @@ import re
 from typing import Final
 
 from dragoman.core.timestamps import parse_rfc3339
+from dragoman.text.lazy_regex import lazy_regex
 
-_REACHED: Final = re.compile(
+_REACHED: Final = lazy_regex(
     r"\b(?:usage|rate|session|weekly|quota|credit) limit (?:was |is |has been )?"
     r"(?:reached|exceeded|hit)"
     r"|\b(?:hit|reached|exceeded) your (?:\w+ )?(?:limit|quota)\b"
     r"|\brate_limit\b",
     re.IGNORECASE,
 )
-_EPOCH: Final = re.compile(r"(?<![0-9])[0-9]{10}(?:[0-9]{3})?(?![0-9])")
-_RFC3339: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,20}(?:Z|[+-][0-9]{2}:[0-9]{2})")
-_IN: Final = re.compile(
+_EPOCH: Final = lazy_regex(r"(?<![0-9])[0-9]{10}(?:[0-9]{3})?(?![0-9])")
+_RFC3339: Final = lazy_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,20}(?:Z|[+-][0-9]{2}:[0-9]{2})")
+_IN: Final = lazy_regex(
     r"\b([0-9]{1,4}) ?(s|sec|second|m|min|minute|h|hour|d|day)s?\b", re.IGNORECASE
 )
-_TRY_AGAIN: Final = re.compile(
+_TRY_AGAIN: Final = lazy_regex(
     r"\b(?:try again|resets?|retry|wait)\b.{0,12}?\bin\b(.{1,60})", re.IGNORECASE
 )
 _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}

@@ -4,6 +4,7 @@ All of them can be made anew from the ledger, and `verify` compares them with it
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -116,9 +117,11 @@ _STREAMS: dict[str, tuple[type[State], Folds]] = {
 }
 """Kind of stream (the word before its first colon) -> its state, and the folds of its events."""
 
-_STATE_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(state) for kind, (state, _) in _STREAMS.items()
-}
+
+@cache
+def _state_decoder(kind: str) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_STREAMS[kind][0])
+
 
 encode_state = msgspec.json.Encoder().encode
 
@@ -126,7 +129,7 @@ encode_state = msgspec.json.Encoder().encode
 def decode_state(stream: str, data: bytes) -> State:
     """The state of a stored row."""
     try:
-        return _STATE_DECODERS[stream.partition(":")[0]].decode(data)
+        return _state_decoder(stream.partition(":")[0]).decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
         raise LedgerError(f"the state of {stream} cannot be read: {error}") from error
 

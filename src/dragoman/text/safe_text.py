@@ -22,6 +22,8 @@ from typing import Any, Final
 
 import msgspec
 
+from dragoman.text.lazy_regex import lazy_regex
+
 REPLACEMENT: Final = "\ufffd"
 LINE_MARK: Final = "\u23ce"
 
@@ -29,7 +31,7 @@ _encode = msgspec.json.Encoder().encode
 
 # Possessive quantifiers and disjoint classes: no alternative is ever tried twice over the same
 # characters, and no payload contains the start of another sequence, so the scan is linear.
-_SEQUENCE: Final = re.compile(
+_SEQUENCE: Final = lazy_regex(
     r"""
       (?: \x1b\[ | \x9b ) [0-?]*+ [ -/]*+ [@-~]                            # CSI
     | (?: \x1b\] | \x9d ) [^\x00-\x1f\x7f-\x9f]*+ (?: \x07 | \x1b\\ | \x9c )  # OSC
@@ -51,7 +53,7 @@ HARMFUL_CLASS: Final = (
     r"\U000e0000-\U000e0fff"  # tags, supplementary variation selectors
 )
 """Content of a character class: control, bidi and invisible characters."""
-HARMFUL: Final = re.compile(f"[{HARMFUL_CLASS}]")
+HARMFUL: Final = lazy_regex(f"[{HARMFUL_CLASS}]")
 """A control, bidi or invisible character."""
 
 _ON_ONE_LINE: Final = str.maketrans({"\n": LINE_MARK, "\t": " "})

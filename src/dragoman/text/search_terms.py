@@ -7,12 +7,13 @@ Chinese and Japanese put no blanks between words. There each character is a word
 phrase of them: `日本語` is found in `日本語テキスト`.
 """
 
-import re
 import unicodedata
 from collections import Counter
 from itertools import islice
 
 from msgspec import Struct
+
+from dragoman.text.lazy_regex import lazy_regex
 
 MAX_WORDS = 16_000
 """Words of a text that are indexed, from its start: PostgreSQL counts no further."""
@@ -33,8 +34,8 @@ _UNSPACED = (
     "\U00020000-\U0003ffff"
 )
 """Characters of scripts that put no blanks between words: Han, and both kinds of kana."""
-_WORD = re.compile(rf"(?=[{_UNSPACED}])[^\W_]|[^\W_{_UNSPACED}]+")
-_QUERY_PART = re.compile(r'(-?)"([^"]*)"?|(\S+)')
+_WORD = lazy_regex(rf"(?=[{_UNSPACED}])[^\W_]|[^\W_{_UNSPACED}]+")
+_QUERY_PART = lazy_regex(r'(-?)"([^"]*)"?|(\S+)')
 
 Words = tuple[str, ...]
 

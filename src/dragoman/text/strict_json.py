@@ -7,13 +7,14 @@ strings. An error is located by a second, slow pass.
 """
 
 import json
-import re
 from codecs import BOM_UTF8
 from itertools import islice
 from math import isfinite
 from typing import Any, Final, cast
 
 import msgspec
+
+from dragoman.text.lazy_regex import lazy_regex
 
 # --- limits and patterns ----------------------------------------------------------------------
 
@@ -33,26 +34,26 @@ _MAX_SEPARATORS: Final = 4 * MAX_NODES
 are allowed is not parsed, not even to locate the error: that would take a hundred times the memory
 of the text, and seconds."""
 
-_ESCAPED_COLON: Final = re.compile(rb"\\u003[aA]")
+_ESCAPED_COLON: Final = lazy_regex(rb"\\u003[aA]")
 
-_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+_STRING: Final = lazy_regex(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 
-_MANY_SEPARATORS: Final = re.compile(
+_MANY_SEPARATORS: Final = lazy_regex(
     rb'(?:(?:[^,{\["]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+[,{\[]){%d}+' % (_MAX_SEPARATORS + 1)
 )
 """More commas and opening brackets than `_MAX_SEPARATORS`, outside of strings."""
 
-_ESCAPED_SURROGATE: Final = re.compile(
+_ESCAPED_SURROGATE: Final = lazy_regex(
     rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F]\w\w)"
 )
 """An escaped backslash, a whole surrogate pair, or (group 1) half of one."""
 
-_SURROGATE_IN_UTF8: Final = re.compile(rb"\xed[\xa0-\xbf]")
+_SURROGATE_IN_UTF8: Final = lazy_regex(rb"\xed[\xa0-\xbf]")
 
 _DECODER_MESSAGES: Final = {"Input data was truncated": "it ends before it is complete"}
 """Message of the decoder -> our message."""
 
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SURROGATE: Final = lazy_regex("[\ud800-\udfff]")
 
 INTEGER_MESSAGE: Final = (
     f"the whole number is beyond ±{MAX_SAFE_INTEGER}, where not every reader is exact"
@@ -310,7 +311,7 @@ def _find_duplicate_key(text: str) -> str:
 
 # --- lenient reading --------------------------------------------------------------------------
 
-_HALF_IN_UTF8: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+_HALF_IN_UTF8: Final = lazy_regex(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 
 
 def parse_loosely(text: bytes | str, default: Any = None) -> Any:

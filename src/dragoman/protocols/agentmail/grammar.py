@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from dragoman.protocols.agentmail import wire
 from dragoman.protocols.agentmail.wire import MessageType
+from dragoman.text.lazy_regex import lazy_regex
 
 # --- ASCII case -------------------------------------------------------------------------------
 
@@ -413,9 +414,9 @@ _BOLD_SIGNS: Final = ("**", "__")
 
 _VALUE_MARKUP: Final = ("`", "**")
 
-_LIST_NUMBER: Final = re.compile(r"^[0-9]{1,9}[.)][ \t]+")
+_LIST_NUMBER: Final = lazy_regex(r"^[0-9]{1,9}[.)][ \t]+")
 
-_CHECKBOX: Final = re.compile(r"^\[[ xX]\][ \t]+")
+_CHECKBOX: Final = lazy_regex(r"^\[[ xX]\][ \t]+")
 """Box of a checklist item; the text behind it counts, not the tick."""
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
@@ -597,15 +598,15 @@ _MAX_DIGITS: Final = 9
 
 _MAX_PERCENT: Final = 100
 
-_PERCENT: Final = re.compile(
+_PERCENT: Final = lazy_regex(
     r"(?<![\w.,+\N{MINUS SIGN}-])([0-9]{1,9})(?:\.0++)?\s*+(?:%|percent(?!\w))", re.IGNORECASE
 )
 """A whole percentage, but not the end of a fraction or of a negative number."""
 
-_PERCENT_END: Final = re.compile(r"\d\s*+(?:%|percent(?!\w))", re.IGNORECASE)
+_PERCENT_END: Final = lazy_regex(r"\d\s*+(?:%|percent(?!\w))", re.IGNORECASE)
 """End of any percentage."""
 
-_DIGIT: Final = re.compile(r"\d")
+_DIGIT: Final = lazy_regex(r"\d")
 
 _DATE_TIME_SEPARATORS: Final = ("T", "t", " ")
 """Accepted between date and time; Python would accept any character."""

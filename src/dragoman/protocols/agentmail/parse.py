@@ -4,7 +4,6 @@ Lenient parsing accepts everything and lists what it could not read as problems;
 raises MailError.
 """
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, cast
@@ -26,6 +25,7 @@ from dragoman.protocols.agentmail.wire import (
     Problem,
 )
 from dragoman.text.error_messages import describe_type
+from dragoman.text.lazy_regex import lazy_regex
 from dragoman.text.strict_json import StrictJsonError, get_field, parse_json, parse_loosely
 
 # --- rows -------------------------------------------------------------------------------------
@@ -190,16 +190,16 @@ def first_flag(*flags: Flag) -> bool | None:
 IsKnown = Callable[[str], bool]
 """Tells whether a word names a task."""
 
-_REPLY_PREFIX: Final = re.compile(r"(?:(?:[Rr][Ee]|[Ff][Ww][Dd]?)\s*+:\s*+)++")
+_REPLY_PREFIX: Final = lazy_regex(r"(?:(?:[Rr][Ee]|[Ff][Ww][Dd]?)\s*+:\s*+)++")
 
 _REPLY_STARTS: Final = frozenset("rRfF")
 
-_ID_SEPARATOR: Final = re.compile(r"[:\s]*+")
+_ID_SEPARATOR: Final = lazy_regex(r"[:\s]*+")
 
-_LEADING_WORD: Final = re.compile(r"\w++(?![-.]\w)")
+_LEADING_WORD: Final = lazy_regex(r"\w++(?![-.]\w)")
 """A whole word; `DONE-ish` does not begin with the word DONE."""
 
-_CAPITALIZED_TYPE: Final = re.compile(
+_CAPITALIZED_TYPE: Final = lazy_regex(
     rf"(?<!\w)(?<!\w[-.])(?:{'|'.join(MESSAGE_TYPES)})(?!\w|[-.]\w)"
 )
 """A message type as a whole word in capitals."""

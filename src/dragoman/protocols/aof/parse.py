@@ -1,6 +1,5 @@
 """Detect AOF/1 messages, bare or wrapped, and parse them to the shape of their type (S-AOF-1)."""
 
-import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeGuard, cast
@@ -14,6 +13,7 @@ from dragoman.protocols.aof import validation
 from dragoman.protocols.aof.translate import string_list
 from dragoman.protocols.aof.validation import unknown_message_faults
 from dragoman.protocols.aof.wire import MESSAGES, HandoffRequestMessage, Message, UnknownMessage
+from dragoman.text.lazy_regex import lazy_regex
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 # --- detection --------------------------------------------------------------------------------
@@ -22,9 +22,9 @@ PREFIX: Final = "AOF/1 "
 
 _PREFIX_BYTES: Final = PREFIX.encode()
 
-_PROTOCOL_FIELD: Final = re.compile(r'"protocol"\s*:\s*"aof"')
+_PROTOCOL_FIELD: Final = lazy_regex(r'"protocol"\s*:\s*"aof"')
 
-_PROTOCOL_FIELD_BYTES: Final = re.compile(_PROTOCOL_FIELD.pattern.encode())
+_PROTOCOL_FIELD_BYTES: Final = lazy_regex(_PROTOCOL_FIELD.pattern.encode())
 
 
 class DetectedMessage(Struct, frozen=True):

@@ -2,8 +2,9 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from dragoman.core.errors import Refused
 from dragoman.core.ids import is_aof_id, is_task_name

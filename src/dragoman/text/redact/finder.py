@@ -5,7 +5,6 @@ behind terminal colours.
 """
 
 import binascii
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -13,6 +12,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from dragoman.text.keyed_digest import keyed_digest
+from dragoman.text.lazy_regex import lazy_regex
 from dragoman.text.linear_regex import AnyRegex, LinearRegex, Match
 from dragoman.text.redact.known import KnownValues, Secret
 from dragoman.text.redact.likelihood import MARK, PLACEHOLDER, is_only_words
@@ -52,7 +52,7 @@ _WRAPPED: Final = LinearRegex(
     _LINES + rb"(?:[A-Za-z0-9+/]+={0,2}(?:[ \t]{0,8}[\r\n]|[\\\"'<]|[ \t]{0,8}\z))?", captures=False
 )
 """Base64 in lines, each of which may be too short to show anything."""
-_ENDS: Final = re.compile(rb"[\s\"'<]+|\\+[nr]?")
+_ENDS: Final = lazy_regex(rb"[\s\"'<]+|\\+[nr]?")
 """Separators between such lines."""
 _OPEN_LINES: Final = LinearRegex(
     rb"(?:" + _LINES + rb"|" + _LINE + rb"[ \t]{1,8})(?:[A-Za-z0-9+/]+={0,2}[ \t]{0,8})?\z",
@@ -68,8 +68,8 @@ _MAX_DEPTH: Final = 2
 _DIGEST_BYTES: Final = 4
 _MAX_ROUNDS: Final = 8
 """Rounds in which adjacent secrets, each hidden by its neighbour, are found one after the other."""
-_JOINING: Final = re.compile(r"[^\t\n !-*,.:-@\[-^`{-~]")
-_ENDING: Final = re.compile(r"[\s\"'<>/@\\]")
+_JOINING: Final = lazy_regex(r"[^\t\n !-*,.:-@\[-^`{-~]")
+_ENDING: Final = lazy_regex(r"[\s\"'<>/@\\]")
 
 _BY_FORM: Final = b"|".join((ANY_RULE, *(begin.encode() for begin in KEY_STARTS)))
 _BY_PLACE: Final = rb"|".join((ANY_LOGIN, ANY_COMMAND))

@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from dragoman.text.lazy_regex import lazy_regex
 from dragoman.text.linear_regex import LinearRegex
 
 # --- placeholders of redacted secrets ---------------------------------------------------------
@@ -15,7 +16,7 @@ PLACEHOLDER: Final = LinearRegex(rb"\[REDACTED:[a-z0-9_]{1,64}:[0-9a-f]{8}\]", c
 
 MARK: Final = b"[REDACTED:"
 
-_MASKED: Final = re.compile(PLACEHOLDER.pattern)
+_MASKED: Final = lazy_regex(PLACEHOLDER.pattern)
 
 _LONGEST: Final = 84
 
@@ -34,7 +35,7 @@ def is_in_placeholder(data: bytes, at: int) -> bool:
 
 # --- random or words --------------------------------------------------------------------------
 
-_METADATA_NAME: Final = re.compile(
+_METADATA_NAME: Final = lazy_regex(
     r"(?:id|ids|name|names|hash|hashes|digest|sha\d*|md5|file|path|dir|folder|url|uri|type|count|"
     r"limit|length|len|size|expiry|expires|expiration|ttl|(?<!p)at|in|policy|field|label|hint|header|"
     r"status|kind|version|budget|quota|format|prefix|env|variable|ref|manager|store|provider|endpoint|required|"
@@ -46,20 +47,20 @@ _METADATA_NAME: Final = re.compile(
 """End of a name that describes a secret and does not hold it; or of a program, before the number of
 a line."""
 
-_PLACEHOLDER: Final = re.compile(
+_PLACEHOLDER: Final = lazy_regex(
     r"\[REDACTED:[a-z0-9_]+:[0-9a-f]{8}\]|[$%][({].*|\$env:.*|(?-i:\$[A-Z_][A-Z0-9_]*)|%\w+%|\{.*\}|<.*>|"
     r"[*x.#?_…-]+|&lt;.*|none|null|true|false|undefined|"
     r"pass(?:word|wd)?\d{0,4}|secret|token|user(?:name)?|foo(?:bar)?|test(?:ing)?\d{0,4}",
     re.IGNORECASE | re.DOTALL,
 )
 
-_STANDS_IN: Final = re.compile(
+_STANDS_IN: Final = lazy_regex(
     r"[$%<{]|your|my[_-]|example|(?:change|replace)[_-]?me", re.IGNORECASE
 )
 """Start of a placeholder if only words follow; a password may also begin with `$`, `%`, `<` or
 `{`."""
 
-_NOT_SECRET: Final = re.compile(
+_NOT_SECRET: Final = lazy_regex(
     r"(?:urn:uuid:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|(?:[a-z0-9@.-]+ )?AAAA[BCEI][A-Za-z0-9+/=]{20,}.*"
     r"|sha\d{1,3}[:-][A-Za-z0-9+/=]+|md5[:-][0-9a-f]+|TASK-\d{4}-\d\d-\d\d-\w+|s-\d{8}-\d{1,6}|[0-9a-f]{12}"
@@ -71,17 +72,17 @@ _NOT_SECRET: Final = re.compile(
 """Values that are no secrets, among them encodings of tokens (`cl100k_base`), and paths, in which a
 temporary folder may have a random name."""
 
-_TEST_NAME: Final = re.compile(
+_TEST_NAME: Final = lazy_regex(
     r"(?:\A|[^A-Za-z])(?:[Tt]ests?|[Ss]pec|Benchmark|Example|Fuzz)(?![a-z])|Test(?![a-z])|::|[Tt]est_"
 )
 
-_COLOUR: Final = re.compile(r"(?<![^\s:,;(])#(?:[0-9A-Fa-f]{3,4}){1,2}(?![0-9A-Za-z])")
+_COLOUR: Final = lazy_regex(r"(?<![^\s:,;(])#(?:[0-9A-Fa-f]{3,4}){1,2}(?![0-9A-Za-z])")
 """A colour of a web page."""
 
-_EXPRESSION: Final = re.compile(r"\[[^\]\s]*\w-\w[^\]\s]*\][+*?{]|\\[dws][+*?{]|\(\?[:=!<]")
+_EXPRESSION: Final = lazy_regex(r"\[[^\]\s]*\w-\w[^\]\s]*\][+*?{]|\\[dws][+*?{]|\(\?[:=!<]")
 """Parts of regular expressions, hardly ever of a password."""
 
-_ALGORITHM: Final = re.compile(
+_ALGORITHM: Final = lazy_regex(
     r"(?=.*(?:pbkdf2|pbe|hmac|sha\d|md5|aes|des|rsa|ecdsa|25519|448|hkdf|crypt|argon2|blowfish|chacha20"
     r"|poly1305|gcm|cbc|ecb|oaep|mgf1|pkcs|oauth2|x509|b(?:ase)?(?:16|32|64)))"
     r"(?:pbkdf2|pbe|hmac|sha|md5|aes|des|desede|rsa|ecdsa|ed25519|x25519|ed448|x448|hkdf|scrypt|"
@@ -93,15 +94,15 @@ _ALGORITHM: Final = re.compile(
 """Name of an algorithm, or of a class that deals with one: PBKDF2WithHmacSHA256,
 Ed25519PrivateKey."""
 
-_WORDS: Final = re.compile(
+_WORDS: Final = lazy_regex(
     r"(?:(?:[a-z]\d{1,2}[a-z](?![A-Za-z0-9])|[A-Z]?[a-z]{2,}+|[A-Z]+(?=[A-Z][a-z]|[^A-Za-z]|\Z)|[a-z](?![A-Za-z]))++"
     r"\d{0,3}+(?![A-Za-z0-9])|\d{1,4}+(?![A-Za-z0-9])|[^A-Za-z0-9]++)*+"
 )
 """Words of a language, or names of a program, with anything between them."""
 
-_PHRASE: Final = re.compile(r"[A-Za-z]++[-_.].*[A-Za-z]{3}", re.DOTALL)
+_PHRASE: Final = lazy_regex(r"[A-Za-z]++[-_.].*[A-Za-z]{3}", re.DOTALL)
 
-_NUMBERED: Final = re.compile(r"[^A-Za-z0-9]*+[A-Za-z]++\d{2,}+[^A-Za-z0-9]*+")
+_NUMBERED: Final = lazy_regex(r"[^A-Za-z0-9]*+[A-Za-z]++\d{2,}+[^A-Za-z0-9]*+")
 """One word with a number behind it: rather a password than a name."""
 
 _RARE_NEXT_LETTERS: Final = {
@@ -138,9 +139,9 @@ _PAIRS: Final = frozenset(
     first + second for first in _RARE_NEXT_LETTERS for second in _RARE_NEXT_LETTERS[first]
 )
 
-_WORD_OR_BLANK: Final = re.compile(r"[A-Za-z]{4}|\s")
+_WORD_OR_BLANK: Final = lazy_regex(r"[A-Za-z]{4}|\s")
 
-_SIGN: Final = re.compile(r"[!-/:-@\[-`{-~]")
+_SIGN: Final = lazy_regex(r"[!-/:-@\[-`{-~]")
 
 _LEAST_SIGNS: Final = 4
 

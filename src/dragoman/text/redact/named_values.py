@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from dragoman.text.lazy_regex import lazy_regex
 from dragoman.text.linear_regex import LinearRegex
 from dragoman.text.redact.likelihood import (
     is_in_placeholder,
@@ -259,12 +260,12 @@ _INSIDE: Final = rb"(?:" + _BARE + rb"|" + _NO_ENTITY + rb"[&;,)|]" + _JOINED + 
 
 _NO_TAG: Final = rb"(?!</?[A-Za-z][A-Za-z0-9:._-]{0,40}(?:[ \t][^<>\r\n]{0,80})?/?>|\]\]>)"
 
-_BARE_VALUE: Final = re.compile(rb"`?" + _BARE + _INSIDE + rb"{0,127}+")
+_BARE_VALUE: Final = lazy_regex(rb"`?" + _BARE + _INSIDE + rb"{0,127}+")
 
-_REST: Final = re.compile(rb"(?:" + _INSIDE + rb"|" + _NO_TAG + rb"[(\[{}\]<>]" + _JOINED + rb")*+")
+_REST: Final = lazy_regex(rb"(?:" + _INSIDE + rb"|" + _NO_TAG + rb"[(\[{}\]<>]" + _JOINED + rb")*+")
 """In a random value brackets are no code, but a tag is no part of it."""
 
-_OF_STRING: Final = re.compile(
+_OF_STRING: Final = lazy_regex(
     rb"(?:(?:Some|Ok|Just|String|Secret[A-Za-z]{0,12})\()?[FRBUfrbu]{0,2}(?=\\{0,3}[\"'])"
 )
 """Prefix of a string literal in some languages."""
@@ -272,8 +273,8 @@ _OF_STRING: Final = re.compile(
 _GOES_ON: Final = rb"(?=[^\s,;:)\]}\"'])"
 
 _QUOTE: Final = {
-    b"'": re.compile(rb"(?P<own>'(?:'" + _GOES_ON + rb"|\\''|\"'\"'))|(?P<behind>\\*)'"),
-    b'"': re.compile(rb'(?P<own>""' + _GOES_ON + rb')|(?P<behind>\\*)"'),
+    b"'": lazy_regex(rb"(?P<own>'(?:'" + _GOES_ON + rb"|\\''|\"'\"'))|(?P<behind>\\*)'"),
+    b'"': lazy_regex(rb'(?P<own>""' + _GOES_ON + rb')|(?P<behind>\\*)"'),
 }
 """A quote; one that is doubled, or put between others as in a shell, belongs to the text."""
 
@@ -348,22 +349,22 @@ def _closing_quote(data: bytes, start: int, quote_character: bytes, opening: int
 
 # --- objects and lists ------------------------------------------------------------------------
 
-_FIELD: Final = re.compile(rb"(?i)\b" + VARIANT_FIELD + QUOTES + rb"\s{0,8}[:=]\s{0,8}")
+_FIELD: Final = lazy_regex(rb"(?i)\b" + VARIANT_FIELD + QUOTES + rb"\s{0,8}[:=]\s{0,8}")
 
-_QUOTE_MARKS: Final = re.compile(rb"[\"'\]`*]")
+_QUOTE_MARKS: Final = lazy_regex(rb"[\"'\]`*]")
 """Behind a quoted field only a quoted value is a text; YAML has both without quotes."""
 
 _LONGEST: Final = 400
 """Distance from its start in which a field of an object, or an item of a list, is searched."""
 
-_ITEM: Final = re.compile(
+_ITEM: Final = lazy_regex(
     rb"""\\{0,3}["']?(?:\s|\\{1,3}[nrt]){0,40}[\[,](?:\s|\\{1,3}[nrt]){0,40}"""
 )
 """Start of an item, with the quote of the one before it."""
 
 _PLAIN: Final = rb"[^\s,\[\](){}<>\"'`]+"
 
-_PLAIN_ITEMS: Final = re.compile(
+_PLAIN_ITEMS: Final = lazy_regex(
     rb"\[\s{0,40}(?!\S*(?:A-Z|a-z|0-9))"
     + _PLAIN
     + rb"(?:[ \t]{0,8},\s{0,40}"
@@ -373,9 +374,9 @@ _PLAIN_ITEMS: Final = re.compile(
 """Items of a list without quotes, as in YAML, and no expression; Go prints a single one like this:
 `map[X-Api-Key:[…]]`."""
 
-_PLAIN_ITEM: Final = re.compile(_PLAIN)
+_PLAIN_ITEM: Final = lazy_regex(_PLAIN)
 
-_TEXT_BLANK: Final = re.compile(r"\s")
+_TEXT_BLANK: Final = lazy_regex(r"\s")
 """Several texts with blanks in them are sentences, or lines of a program."""
 
 
@@ -433,67 +434,67 @@ _WHOLE_NAME: Final = LinearRegex(rb"(?i)" + NAME, captures=False)
 _ALONE: Final = frozenset({"auth", "pass"})
 """Keys of secrets only as whole keys."""
 
-_IS_OPTION: Final = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_IS_OPTION: Final = lazy_regex(r"--?[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
-_ONLY_QUOTED: Final = re.compile(rb"(?i)" + QUOTED_FORM)
+_ONLY_QUOTED: Final = lazy_regex(rb"(?i)" + QUOTED_FORM)
 
-_IS_ABOVE: Final = re.compile(rb"(?i)(?:" + NAME_ABOVE_FORM + rb"|" + COLUMN_FORM + rb"\Z)")
+_IS_ABOVE: Final = lazy_regex(rb"(?i)(?:" + NAME_ABOVE_FORM + rb"|" + COLUMN_FORM + rb"\Z)")
 
-_END_OF_LINE: Final = re.compile(rb"`{0,3}[ \t]{0,8}(?:[\r\n\\\"']|\Z)")
+_END_OF_LINE: Final = lazy_regex(rb"`{0,3}[ \t]{0,8}(?:[\r\n\\\"']|\Z)")
 
-_IS_NAMED: Final = re.compile(rb"[A-Za-z_.-]+[=:].")
+_IS_NAMED: Final = lazy_regex(rb"[A-Za-z_.-]+[=:].")
 """A value with a name of its own."""
 
-_BLANK: Final = re.compile(rb"\s")
+_BLANK: Final = lazy_regex(rb"\s")
 """A value with blanks is a sentence."""
 
 _LONGEST_BELOW: Final = 256
 
-_END_OF_CELL: Final = re.compile(rb"[*_`]{0,3}[ \t]{0,40}" + BAR)
+_END_OF_CELL: Final = lazy_regex(rb"[*_`]{0,3}[ \t]{0,40}" + BAR)
 
-_END_OF_PAIR: Final = re.compile(rb"""\\{0,3}["'](?:\s|\\{1,3}[nrt]){0,40}\]""")
+_END_OF_PAIR: Final = lazy_regex(rb"""\\{0,3}["'](?:\s|\\{1,3}[nrt]){0,40}\]""")
 
-_END_OF_ELEMENT: Final = re.compile(rb"\s{0,40}</")
+_END_OF_ELEMENT: Final = lazy_regex(rb"\s{0,40}</")
 
-_PASS: Final = re.compile(rb"(?i)pass\b")
+_PASS: Final = lazy_regex(rb"(?i)pass\b")
 
-_IS_CALL: Final = re.compile(
+_IS_CALL: Final = lazy_regex(
     rb"(?=[A-Za-z0-9_.]*[a-z]{4})[A-Za-z_][A-Za-z0-9_.]*+\([^\r\n)]{0,200}\)"
 )
 """A function call whose name has a word in it."""
 
 _APART: Final = rb"(?:(?<!\S)|(?<=\\[nrt]))"
 
-_WORD: Final = re.compile(_APART + rb"[A-Za-z0-9_.-]+(?:=|:[ ])\Z")
+_WORD: Final = lazy_regex(_APART + rb"[A-Za-z0-9_.-]+(?:=|:[ ])\Z")
 
-_VARIABLE: Final = re.compile(_APART + rb"[A-Z0-9_]+=\Z")
+_VARIABLE: Final = lazy_regex(_APART + rb"[A-Z0-9_]+=\Z")
 
 _LONGEST_WORD: Final = 64
 
-_REST_OF_LINE: Final = re.compile(
+_REST_OF_LINE: Final = lazy_regex(
     rb"[^\s]{7,127}?[^\s.,;:](?=[.,;:]{0,2}(?:[\r\n]|\Z)"
     rb"|\\{1,3}[nr]|\\{0,3}[\"'][,;)}\]]*(?:[\r\n]|\Z))"
 )
 
-_TAG_INSIDE: Final = re.compile(rb"</|[\"']>")
+_TAG_INSIDE: Final = lazy_regex(rb"</|[\"']>")
 
-_PROGRAM: Final = re.compile(
+_PROGRAM: Final = lazy_regex(
     rb"[!(\[{*&+-]*[A-Za-z_][A-Za-z0-9_.]*[(\[{<]|[(\[{]+[\"']|\[[^\]]{1,127}\]\("
 )
 """A call, a type, an index, a list of texts, or a link."""
 
-_BEFORE_NAME: Final = re.compile(rb"(?i)set|env|--?")
+_BEFORE_NAME: Final = lazy_regex(rb"(?i)set|env|--?")
 """Prefix of a command before a name; in SQL or a diff also a sign."""
 
-_ARROW: Final = re.compile(rb"""(?:\\{0,3}["']){0,2}[ \t]{1,8}->[ \t]{1,8}(?=\\{0,3}["'])""")
+_ARROW: Final = lazy_regex(rb"""(?:\\{0,3}["']){0,2}[ \t]{1,8}->[ \t]{1,8}(?=\\{0,3}["'])""")
 
 _NOT_OWN: Final = {
-    b"f": re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}"),
-    b"r": re.compile(r"\[.*\].*", re.DOTALL),
+    b"f": lazy_regex(r"\{(?:[^{}]|\{[^{}]*\})*\}"),
+    b"r": lazy_regex(r"\[.*\].*", re.DOTALL),
 }
 """Prefix of a string literal -> parts that the program replaces, or a regular expression."""
 
-_ADDRESS: Final = re.compile(
+_ADDRESS: Final = lazy_regex(
     rb"arn:[a-z0-9-]{1,32}:[a-z0-9-]{1,32}:[a-z0-9-]{0,32}:[0-9]{0,12}:[A-Za-z0-9:/_+.@*-]*+"
 )
 """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html"""

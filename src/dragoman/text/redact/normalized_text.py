@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
 from typing import Final
 
+from dragoman.text.lazy_regex import lazy_regex
 from dragoman.text.linear_regex import AnyRegex, LinearRegex
 from dragoman.text.safe_text import HARMFUL_CLASS
 
@@ -133,7 +134,7 @@ _BACKSLASHED: Final = (
 
 _NAMED: Final = rb"(?:amp;)*(?:#[0-9]{1,7}|#[xX]" + _HEX + rb"{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
 
-_ESCAPE: Final = re.compile(
+_ESCAPE: Final = lazy_regex(
     rb"[\\%&](?:(?<=\\)(?:" + _BACKSLASHED + rb")"
     rb"|(?<=%)(?:25)*" + _HEX + rb"{2}|(?<=&)" + _NAMED + rb")"
 )
@@ -242,7 +243,7 @@ _HARMFUL: Final = HARMFUL_CLASS.replace(r"\ud800-\udfff", "").replace(
 )
 """Without the carriage return, which ends a line; invalid bytes stay."""
 
-_HIDDEN: Final = re.compile(
+_HIDDEN: Final = lazy_regex(
     rf"[^\t\n\r -~](?<=[{_HARMFUL}])(?:(?<=\x1b)(?:{_ESCAPED})|(?<=\x9b){_CSI}|(?<=\x9d){_OSC}"
     rf"|(?<=[\x90\x98\x9e\x9f]){_STRING})?"
 )
@@ -272,7 +273,7 @@ _CARRYING: Final = LinearRegex(
 _BEGIN: Final = 2
 """Length of such a sequence's start in bytes, be it an escape or one character."""
 
-_LAST: Final = re.compile(_END + rb"\Z")
+_LAST: Final = lazy_regex(_END + rb"\Z")
 
 
 def may_have_hidden(data: bytes) -> bool:
@@ -346,11 +347,11 @@ _CONTINUED_LINES: Final = LinearRegex(
     captures=False,
 )
 
-_BREAK: Final = re.compile(rb"([ \t\\]?)\\(?:\r\n?|\n)([ \t]*+)")
+_BREAK: Final = lazy_regex(rb"([ \t\\]?)\\(?:\r\n?|\n)([ \t]*+)")
 
-_CUT: Final = re.compile(rb"[^\s\\]\\(?:\r\n?|\n)\Z")
+_CUT: Final = lazy_regex(rb"[^\s\\]\\(?:\r\n?|\n)\Z")
 
-_BLANK: Final = re.compile(rb"\s")
+_BLANK: Final = lazy_regex(rb"\s")
 
 
 def join_continued_lines(data: bytes) -> NormalizedText | None:

@@ -1,11 +1,11 @@
 """Secrets by position: in URLs, headers, cookies, password files, and on command lines."""
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
+from dragoman.text.lazy_regex import lazy_regex
 from dragoman.text.linear_regex import LinearRegex
 from dragoman.text.redact.likelihood import (
     is_in_placeholder,
@@ -72,7 +72,7 @@ _TOGETHER: Final = LinearRegex(
 _COOKIES: Final = LinearRegex(
     rb"(?i)" + _COOKIE_FORM + rb"""[ \t]{0,4}\\{0,3}["']?""", captures=False
 )
-_COOKIE: Final = re.compile(rb"([^\s;,=\"'\\]{1,64})=([^\s;,\"'\\]*)(?:;[ ]?)?")
+_COOKIE: Final = lazy_regex(rb"([^\s;,=\"'\\]{1,64})=([^\s;,\"'\\]*)(?:;[ ]?)?")
 _MOST_COOKIES: Final = 700
 """Largest distance between a header's name and its cookies."""
 _OF_COOKIE: Final = frozenset((b"path", b"domain", b"expires", b"max-age", b"samesite"))

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from dragoman.text.lazy_regex import lazy_regex
 from dragoman.text.linear_regex import LinearRegex, escape_regex
 from dragoman.text.redact.likelihood import is_phrase
 
@@ -21,9 +22,9 @@ _TABLES: Final[dict[str, Any]] = tomllib.loads(
 _RARE: Final = 4
 """Shortest prefix that hardly ever stands in ordinary text by chance."""
 
-_COUNT: Final = re.compile(rb"\{(\d{2,})(?:,\d*)?\}")
+_COUNT: Final = lazy_regex(rb"\{(\d{2,})(?:,\d*)?\}")
 
-_ENDLESS: Final = re.compile(rb"\{\d{2,},\}\\\..*", re.DOTALL)
+_ENDLESS: Final = lazy_regex(rb"\{\d{2,},\}\\\..*", re.DOTALL)
 """Unbounded part before a dot: searching for the dot at every position would take too long."""
 
 _ENOUGH: Final = 10
