@@ -104,31 +104,36 @@ def append_line(path: Path, line: bytes, *, follow_links: bool = True) -> None:
     sync_folder(path.parent)
 
 
-def read_lines(path: Path) -> list[bytes]:
-    """All whole lines without their newlines; a torn last line is skipped, a missing file is
-    empty."""
+@contextmanager
+def _open_lines(path: Path) -> Generator[IO[bytes] | None]:
+    """Open a file of lines; None when it is missing.
+
+    Without the lock a reader could see a torn line and then what was written over it.
+    """
     try:
         descriptor = open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
-        return []
+        yield None
+        return
     with os.fdopen(descriptor, "rb") as file:
-        # Without the lock a reader could see a torn line and then what was written over it.
         fcntl.flock(file, fcntl.LOCK_SH)
-        return file.read().split(_NEWLINE)[:-1]
+        yield file
+
+
+def read_lines(path: Path) -> list[bytes]:
+    """All whole lines without their newlines; a torn last line is skipped, a missing file is
+    empty."""
+    with _open_lines(path) as file:
+        return [] if file is None else file.read().split(_NEWLINE)[:-1]
 
 
 def read_lines_reversed(path: Path) -> Generator[bytes]:
     """All whole lines without their newlines, last first, read lazily."""
-    try:
-        descriptor = open_regular(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return
-    with os.fdopen(descriptor, "rb") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)
-        end = end_of_last_line(descriptor, os.fstat(descriptor).st_size)
-        while end > 0:
-            start = end_of_last_line(descriptor, end - 1)
-            yield os.pread(descriptor, end - 1 - start, start)
+    with _open_lines(path) as file:
+        end = 0 if file is None else end_of_last_line(file.fileno())
+        while file is not None and end > 0:
+            start = end_of_last_line(file.fileno(), end - 1)
+            yield os.pread(file.fileno(), end - 1 - start, start)
             end = start
 
 
@@ -143,18 +148,12 @@ class LinesExtent(Struct, frozen=True):
 def find_lines(path: Path, until: int | None = None) -> LinesExtent | None:
     """Find the first and the last whole line, of the file or of so many bytes; None when there is
     no line."""
-    try:
-        descriptor = open_regular(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)
-        size = os.fstat(descriptor).st_size
-        end = end_of_last_line(descriptor, size if until is None else min(size, until))
-        if not end:
+    with _open_lines(path) as file:
+        end = 0 if file is None else end_of_last_line(file.fileno(), until)
+        if file is None or not end:
             return None
-        start = end_of_last_line(descriptor, end - 1)
-        last = os.pread(descriptor, end - 1 - start, start)
+        start = end_of_last_line(file.fileno(), end - 1)
+        last = os.pread(file.fileno(), end - 1 - start, start)
         return LinesExtent(file.readline().removesuffix(_NEWLINE), last, end)
 
 
@@ -213,16 +212,17 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def _cut_torn_line(descriptor: int) -> None:
-    size = os.fstat(descriptor).st_size
-    whole_lines_end = end_of_last_line(descriptor, size)
-    if whole_lines_end < size:
+    whole_lines_end = end_of_last_line(descriptor)
+    if whole_lines_end < os.fstat(descriptor).st_size:
         os.ftruncate(descriptor, whole_lines_end)
         os.fsync(descriptor)
 
 
-def end_of_last_line(descriptor: int, size: int) -> int:
-    """Offset at which the last whole line before `size` ends; 0 when there is none."""
-    end = size
+def end_of_last_line(descriptor: int, until: int | None = None) -> int:
+    """Offset at which the last whole line of a file, or of so many bytes, ends; 0 when there is
+    none."""
+    size = os.fstat(descriptor).st_size
+    end = size if until is None else min(size, until)
     while end > 0:
         start = max(0, end - _BLOCK)
         newline = os.pread(descriptor, end - start, start).rfind(_NEWLINE)
@@ -274,20 +274,12 @@ _UNSUPPORTED: Final = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 _RenameCall = Callable[[int, bytes, int, bytes, int], int]
 
 
-def try_rename_noreplace(old: str, new: str, source: int, target: int) -> bool:
-    """Rename within open folders; FileExistsError when the new name is taken.
+def try_rename(old: str, new: str, source: int, target: int, flags: int) -> bool:
+    """Rename within open folders: FileExistsError when the new name is taken (_RENAME_NOREPLACE),
+    or exchange two names that exist (_RENAME_EXCHANGE).
 
     False: this system cannot do it in one step, and nothing was done.
     """
-    return _try_rename(old, new, source, target, _RENAME_NOREPLACE)
-
-
-def try_rename_exchange(old: str, new: str, source: int, target: int) -> bool:
-    """Exchange two existing names; False as above."""
-    return _try_rename(old, new, source, target, _RENAME_EXCHANGE)
-
-
-def _try_rename(old: str, new: str, source: int, target: int, flags: int) -> bool:
     call = _renameat2()
     if call is None:
         return False
@@ -392,7 +384,7 @@ def create_file(name: str, folder: int, mode: int = 0o640) -> int:
 
 def rename_noreplace(old: str, new: str, source: int, target: int) -> None:
     """Rename unless the new name is taken; processes that have the file open keep writing to it."""
-    if try_rename_noreplace(old, new, source, target):
+    if try_rename(old, new, source, target, _RENAME_NOREPLACE):
         return
     if stat_or_none(new, target) is not None:
         raise FileExistsError(errno.EEXIST, "the name is taken", new)
@@ -404,14 +396,14 @@ def replace_if_unchanged(old: str, new: str, source: int, target: int, expected:
     current = stat_or_none(new, target)
     if current is None or to_file_stat(new, current) != expected:
         return False
-    if not try_rename_exchange(old, new, source, target):
+    if not try_rename(old, new, source, target, _RENAME_EXCHANGE):
         os.replace(old, new, src_dir_fd=source, dst_dir_fd=target)
         return True
     # The displaced file is checked once more under its new name, where nobody writes: no edit is
     # lost.
     displaced = stat_or_none(old, source)
     if displaced is not None and to_file_stat(new, displaced) != expected:
-        try_rename_exchange(old, new, source, target)
+        try_rename(old, new, source, target, _RENAME_EXCHANGE)
         return False
     os.unlink(old, dir_fd=source)
     return True
@@ -640,7 +632,7 @@ class SafeDisk:
         with self._open_regular(path, os.O_RDONLY) as descriptor:
             if descriptor is None:
                 return Tail()
-            end = end_of_last_line(descriptor, os.fstat(descriptor).st_size)
+            end = end_of_last_line(descriptor)
             start = end_of_last_line(descriptor, end - 1) if end else 0
             return Tail(end, os.pread(descriptor, max(end - 1 - start, 0), start))
 
