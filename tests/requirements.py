@@ -937,6 +937,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "What one dialect says about a task is neither lost nor mistaken in another.",
     ),
     Requirement(
+        "OFFER-ANSWER",
+        "Across dialects",
+        "The recipient of an ACP offer accepts and activates, rejects, completes or blocks it in "
+        "its own dialect; the gate is that of ACP, and where it refuses, the message is recorded "
+        "and has no effect. Help asked in one dialect is one help case, answered from any.",
+    ),
+    Requirement(
         "AUDIT-FORMS",
         "Across dialects",
         "AOF events and files, ACP's log and chain, SAOP transitions, CCOS Actions and the mail "

@@ -231,7 +231,10 @@ def test_neither_the_one_who_asked_nor_a_stranger_answers() -> None:
     own = refusal(asked(), ALICE, ANSWER)
     assert (own.code, "Withdraw it" in own.detail) == ("not_authorized", True)
     stranger = refusal(asked(), BOB, ANSWER)
-    assert (stranger.code, "people and orchestrators may" in stranger.detail) == (
+    assert (
+        stranger.code,
+        "people, orchestrators and those for whom it is worked on may" in stranger.detail,
+    ) == (
         "not_authorized",
         True,
     )

@@ -97,7 +97,7 @@ DECIDERS: dict[type[Command], Callable[[Any, Read, int], Decision | Refusal]] = 
     mail.PostMail: mail.decide_post_mail,
     mail.ReadMail: mail.decide_read_mail,
     mail.AckMail: mail.decide_ack_mail,
-    mail.AnswerMail: mail.decide_answer_mail,
+    mail.AnswerMail: question.decide_answer_letter,
     mail.EscalateMail: mail.decide_escalate_mail,
     handoff_state.ProposeHandoff: propose.decide_propose,
     handoff_state.AcceptHandoff: accept.decide_accept,

@@ -1,17 +1,30 @@
 """Decisions about questions: ask, answer, withdraw; and what an answer by letter does (S-MAIL-9).
 
-People and orchestrators answer; a question that a letter asks may also be answered by those whom
-the letter is addressed to, the helper above all. Nobody answers itself.
+People and orchestrators answer, and those for whom the task is worked on; a question that a letter
+asks may also be answered by those whom the letter is addressed to, the helper above all. Nobody
+answers itself.
 """
+
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from dragoman.core import limits, not_found
+from dragoman.core.actor import HUB_NAME
 from dragoman.core.authority import MAY_ANSWER, check_may_act_for_work, check_write
-from dragoman.core.base import Event
+from dragoman.core.base import Event, Status
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import mail_stream, task_stream
-from dragoman.core.mail import HELP_RESPONSE_KIND, Mail, MailAnswered, MailPosted, own_letter_id
+from dragoman.core.intent.state import intent_of_task
+from dragoman.core.mail import (
+    HELP_RESPONSE_KIND,
+    AnswerMail,
+    Mail,
+    MailAnswered,
+    MailPosted,
+    decide_answer_mail,
+    own_letter_id,
+)
 from dragoman.core.question_state import (
     MAX_OPEN_QUESTIONS,
     AnswerQuestion,
@@ -25,7 +38,7 @@ from dragoman.core.question_state import (
 )
 from dragoman.core.read import Decision, Read, StreamEvents, task_receipt
 from dragoman.core.task import transition_events
-from dragoman.core.task_state import Task, TaskTransitioned
+from dragoman.core.task_state import BEAD_KIND, Task, TaskTransitioned
 
 _MAX_SHOWN = 120
 """Characters shown of a question in a list."""
@@ -95,7 +108,11 @@ def decide_answer_question(command: AnswerQuestion, read: Read, _: int) -> Decis
     if refusal:
         return refusal
     events = answer_events(task, question, command.text, read)
-    if question.asked_by:
+    if command.by_letter:
+        events += _answered_letter_events(
+            letter, own_letter_id(command.mail, read), read.actor.name
+        )
+    elif question.asked_by:
         events += _response_events(task, question, letter, command.text, read)
     return _question_decision(task, question.id, *events)
 
@@ -131,11 +148,17 @@ def _response_events(
 
 
 def _letter_events(posted: MailPosted, answers: Mail | None) -> StreamEvents:
-    events: StreamEvents = ((mail_stream(posted.id), posted),)
-    if answers is None or not answers.awaits_answer:
-        return events
-    answered = MailAnswered(answers.id, posted.sender, posted.id)
-    return (*events, (mail_stream(answers.id), answered))
+    return (
+        (mail_stream(posted.id), posted),
+        *_answered_letter_events(answers, posted.id, posted.sender),
+    )
+
+
+def _answered_letter_events(letter: Mail | None, answer: str, by: str) -> StreamEvents:
+    """Close the letter that asked, if it still waits."""
+    if letter is None or not letter.awaits_answer:
+        return ()
+    return ((mail_stream(letter.id), MailAnswered(letter.id, by, answer)),)
 
 
 def _letter_id(task: Task, question: Question, read: Read) -> str:
@@ -207,12 +230,42 @@ def _check_may_answer(
         )
     if actor.role in MAY_ANSWER or (letter is not None and letter.is_recipient(actor.name)):
         return None
+    if actor.name in _principals(task, read):
+        return None
     asked = f", and {', '.join(letter.recipients)[:200]}" if letter is not None else ""
     return Refusal(
         "not_authorized",
-        f"{actor.label} may not answer {question.id} of {task.id}: people and orchestrators "
-        f"may{asked}",
+        f"{actor.label} may not answer {question.id} of {task.id}: people, orchestrators and "
+        f"those for whom it is worked on may{asked}",
     )
+
+
+def decide_answer_letter(command: AnswerMail, read: Read, now: int) -> Decision | Refusal:
+    """Mark a letter as answered, and answer the question of a task that it asks."""
+    decision = decide_answer_mail(command, read, now)
+    letter = read.mail(command.mail)
+    if isinstance(decision, Refusal) or not decision.events or letter is None or not letter.bead:
+        return decision
+    for name in (f"{BEAD_KIND}:{letter.bead}", letter.bead):
+        task = read.task(name)
+        for asked in () if isinstance(task, Refusal) else task.questions:
+            if isinstance(task, Task) and asked.mail == letter.id:
+                answered = answer_events(task, asked, command.text, read)
+                return replace(decision, events=(*decision.events, *answered))
+    return decision
+
+
+def _principals(task: Task, read: Read) -> Iterator[str]:
+    """Those for whom the task is worked on: who delegated it, handed it over, or asked for its
+    intent.
+    """
+    if task.delegation is not None:
+        yield task.delegation.from_agent
+    if task.handoff is not None:
+        yield task.handoff.owner
+    intent = intent_of_task(task, read.intent)
+    if intent is not None:
+        yield intent.by
 
 
 # --- withdraw ---------------------------------------------------------------------------------
@@ -241,23 +294,42 @@ def decide_withdraw_question(command: WithdrawQuestion, read: Read, now: int) ->
             "not_authorized",
             f"{question.id} is the reason why {task.id} is blocked: answer it, or move the task",
         )
+    withdrawn = (task_stream(task.id), QuestionWithdrawn(question.id, actor.name))
+    reason = f"{actor.name} has withdrawn the question"
+    letters = _closing_events(task, question, actor.name, reason, read)
+    return _question_decision(task, question.id, withdrawn, *letters)
+
+
+def ended_task_events(task: Task, status: Status, read: Read) -> StreamEvents:
+    """Events that close the letters of questions that end with their task."""
+    reason = f"{task.id} is {status}, and the question needs no answer any more"
+    return tuple(
+        event
+        for question in task.questions
+        for event in _closing_events(task, question, HUB_NAME, reason, read)
+    )
+
+
+def _closing_events(
+    task: Task, question: Question, by: str, reason: str, read: Read
+) -> StreamEvents:
+    """Close the letter that asked a question, if it still waits, and tell its recipients why."""
     letter = read.mail(question.mail) if question.mail else None
-    events: StreamEvents = ((task_stream(task.id), QuestionWithdrawn(question.id, actor.name)),)
-    if letter is not None:
-        notice = MailPosted(
-            id=_letter_id(task, question, read),
-            sender=actor.name,
-            to=letter.to,
-            thread=letter.thread,
-            kind="",
-            subject=f"No answer is needed any more to letter {letter.id}",
-            body=f"{actor.name} has withdrawn the question:\n\n{question.text}",
-            unknown=tuple(name for name in letter.to if read.agent(name) is None),
-            bead=letter.bead,
-            reply_to=letter.id,
-        )
-        events += _letter_events(notice, letter)
-    return _question_decision(task, question.id, *events)
+    if letter is None or not letter.awaits_answer:
+        return ()
+    notice = MailPosted(
+        id=_letter_id(task, question, read),
+        sender=by,
+        to=letter.to,
+        thread=letter.thread,
+        kind="",
+        subject=f"No answer is needed any more to letter {letter.id}",
+        body=f"{reason}:\n\n{question.text}",
+        unknown=tuple(name for name in letter.to if read.agent(name) is None),
+        bead=letter.bead,
+        reply_to=letter.id,
+    )
+    return _letter_events(notice, letter)
 
 
 def _question_decision(

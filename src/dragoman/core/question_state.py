@@ -44,6 +44,10 @@ class AnswerQuestion(TaskCommand, frozen=True, tag="task.answer"):
     text: str
     question: str = ""
     """Id of the question; it may be left out while only one is open."""
+    by_letter: bool = False
+    """The letter that this request posts has the answer, so that no other one is needed."""
+    mail: str = ""
+    """Id of that letter, if it has one of its own."""
 
 
 class WithdrawQuestion(TaskCommand, frozen=True, tag="task.withdraw-question"):

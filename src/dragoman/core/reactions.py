@@ -65,13 +65,11 @@ from dragoman.core.intent.state import (
     intent_of_task,
 )
 from dragoman.core.limits import MAX_REASON, MAX_TEXT, MAX_UPDATES
-from dragoman.core.mail import AnswerMail, MailAnswered, MailPosted
-from dragoman.core.question import answer_events
-from dragoman.core.question_state import QuestionAnswered
+from dragoman.core.mail import MailAnswered, MailPosted
+from dragoman.core.question import ended_task_events
 from dragoman.core.read import Decision, Read, StreamEvents, TimedEvent
 from dragoman.core.task import handoff_ended_by_rewind
 from dragoman.core.task_state import (
-    BEAD_KIND,
     TASK_FOLDS,
     DelegationRequested,
     Task,
@@ -625,24 +623,16 @@ def record_sla_breach(change: Change) -> StreamEvents:
     return ((change.stream, sla_breach(handoff, change.now, to="")),)
 
 
-# --- questions: in step with the letters that ask them (S-MAIL-9) -------------------------------
+# --- questions: the letters that ask them end with their task (S-MAIL-9) -----------------------
 
 
-def answer_question(change: Change) -> StreamEvents:
-    """Answer the question of a task that the answered letter asks.
-
-    The commands about questions close such letters themselves.
-    """
-    command, read = change.command, change.read
-    letter = read.mail(change.stream.partition(":")[2])
-    if not isinstance(command, AnswerMail) or letter is None or not letter.bead:
+def close_help_requests(change: Change) -> StreamEvents:
+    """Close the letters that ask for help with a task that has ended."""
+    task = change.task
+    if task is None or not task.questions:
         return ()
-    for name in (f"{BEAD_KIND}:{letter.bead}", letter.bead):
-        task = read.task(name)
-        for asked in () if isinstance(task, Refusal) else task.questions:
-            if isinstance(task, Task) and asked.mail == letter.id:
-                return answer_events(task, asked, command.text, read)
-    return ()
+    after = fold_task_events(task, change.events, change.now)
+    return ended_task_events(task, after.status, change.read) if after.is_final else ()
 
 
 # --- table ------------------------------------------------------------------------------------
@@ -658,9 +648,6 @@ class Reaction(Struct, frozen=True, eq=False):
     """Events that it may add."""
 
 
-QUESTION: Final = Reaction(
-    "question", answer_question, frozenset({QuestionAnswered, TaskTransitioned})
-)
 WAVE: Final = Reaction("wave", limit_retries, frozenset({TaskTransitioned}))
 INTENT: Final = Reaction(
     "intent",
@@ -700,15 +687,16 @@ HANDOFF: Final = Reaction(
     ),
 )
 HANDOFF_SLA: Final = Reaction("handoff SLA", record_sla_breach, frozenset({HandoffEscalated}))
+QUESTION: Final = Reaction("question", close_help_requests, frozenset({MailPosted, MailAnswered}))
 
-REACTION_ORDER: Final = (QUESTION, WAVE, INTENT, HANDOFF, HANDOFF_SLA)
+REACTION_ORDER: Final = (WAVE, INTENT, HANDOFF, HANDOFF_SLA, QUESTION)
 """Each sees what those before it have added; none follows what a later one adds."""
 
 REACTIONS: Final[dict[type[Event], tuple[Reaction, ...]]] = {
     TaskClaimed: (INTENT,),
     TaskReported: (INTENT,),
     TaskProgressed: (INTENT,),
-    TaskTransitioned: (INTENT, HANDOFF),
+    TaskTransitioned: (INTENT, HANDOFF, QUESTION),
     TaskRequeued: (WAVE, INTENT, HANDOFF),
     TaskCheckpointed: (WAVE, INTENT, HANDOFF),
     TaskEdited: (INTENT, HANDOFF),
@@ -717,7 +705,6 @@ REACTIONS: Final[dict[type[Event], tuple[Reaction, ...]]] = {
     TaskUnlinked: (INTENT,),
     TaskUnblocked: (INTENT,),
     DelegationRequested: (INTENT,),
-    MailAnswered: (QUESTION,),
     HandoffTransitioned: (HANDOFF_SLA,),
     HandoffExtended: (HANDOFF_SLA,),
 }

@@ -5,10 +5,11 @@ pure; `engine.router` connects it to the hub.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Literal, Protocol, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
 from dragoman.core.agent import Reputation
@@ -289,6 +290,20 @@ class Answer(Struct, frozen=True):
     """Commands that record what a follow-up has done."""
 
 
+class OfferAnswer(Struct, frozen=True):
+    """Commands by which a message answers an offer of work to its sender."""
+
+    commands: Commands
+    is_work: bool = False
+    """True if the message is work, too, and has its own meaning afterwards."""
+
+
+AnswerPlace = Literal["none", "commands", "effect", "before"]
+"""Place of the commands of an answer in the plan of its message: none, because it answers nothing;
+with its commands, all or none; in its effect, if it has one; or before its commands, which are run
+alone where the answer is refused. Planning reads the store then, which `needs_io` has to say."""
+
+
 class Plan(Struct, frozen=True):
     """Everything that the hub shall do for a message: one value that the dialect builds."""
 
@@ -313,6 +328,22 @@ class Plan(Struct, frozen=True):
     """The text that the ledger keeps; UNSET: none; None: the message as it was received."""
     field_names: Mapping[str, str] = {}
     """The field that a refusal of the core is about -> its name in the message."""
+    fallback: "Plan | None" = None
+    """The plan to carry out instead, if this one is refused."""
+
+    def has_room_for_answer(self, place: AnswerPlace) -> bool:
+        """True if the message may answer an offer: one without an effect does not by an effect."""
+        return place in ("commands", "before") or (place == "effect" and bool(self.effect))
+
+    def with_answer(self, answer: OfferAnswer, place: AnswerPlace) -> "Plan":
+        """The plan of a message that answers an offer of work, too."""
+        commands, effect = (self.commands, self.effect) if answer.is_work else ((), ())
+        if place == "effect":
+            return replace(self, effect=answer.commands + effect)
+        if place == "commands":
+            return replace(self, commands=answer.commands + commands)
+        alone = replace(self, effect=effect)
+        return replace(alone, commands=answer.commands + self.commands, fallback=alone)
 
     def field_in_message(self, path: str) -> str:
         """The message's name of the field that a refusal of the core is about; empty: none."""
@@ -342,6 +373,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     """True if `plan` reads the store or files for this input: the event loop does not wait for it.
     """
     limits: MessageLimits = DEFAULT_LIMITS
+    answer_place: AnswerPlace = "none"
+    """Place of the commands by which such a message answers an offer of work to its sender."""
     summary: str = ""
     """Advice on when to use it, for tools of agents; empty: not offered as a tool."""
 
@@ -476,6 +509,9 @@ class Dialect(Struct, frozen=True):
     """Reads a parsed message as a notice; None: it says nothing to another agent."""
     from_notice: Callable[[Notice], Translation] = untranslated
     """Writes a notice as a message of this dialect, with its losses."""
+    answer_offer: Callable[[Notice, Actor, Facts], OfferAnswer | None] | None = None
+    """Finds the answer to an offer of this dialect in a notice of any other one; None: it makes no
+    offers that others answer."""
 
     @property
     def limits(self) -> MessageLimits:

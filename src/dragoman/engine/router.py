@@ -112,6 +112,13 @@ class PlannedMessage(Struct, frozen=True):
         """The type of the message, as far as it is shown."""
         return self.routed.parsed.kind[:MAX_KIND_SHOWN]
 
+    def without_answer(self, outcome: Outcome) -> "PlannedMessage | None":
+        """The message without its answer to an offer, which was refused."""
+        plan = self.planned
+        if not isinstance(outcome, Refusal) or not isinstance(plan, Plan) or plan.fallback is None:
+            return None
+        return replace(self, planned=plan.fallback)
+
     def make_request(self, hub: Hub) -> Request | None:
         """Make the request; None: nothing is submitted. A fault is refused by the hub, on record.
 
@@ -143,6 +150,13 @@ class PlannedMessage(Struct, frozen=True):
             effect=planned.effect,
             carry_over=planned.carry_over,
         )
+
+
+def _decline_answer(outcome: Outcome, answer: Outcome) -> Outcome:
+    """The outcome of a message whose answer to an offer was refused."""
+    if isinstance(outcome, Refusal) or not isinstance(answer, Refusal):
+        return outcome
+    return replace(outcome, declined=answer)
 
 
 def needs_io(parsed: ParsedMessage, actor: Actor) -> bool:
@@ -331,10 +345,13 @@ class Router:
 
     def _route(self, routed: RoutedMessage, actor: Actor, key: str = "") -> Reply:
         """Plan, submit, and reply."""
-        planned = make_plan(routed.parsed, actor, self._facts)
-        message = PlannedMessage(routed, actor, planned, key)
+        message = PlannedMessage(routed, actor, self._plan(routed, actor), key)
         request = message.make_request(self._hub)
         outcome = self._hub.engine.handle_now(request) if request else _NO_COMMANDS
+        if (alone := message.without_answer(outcome)) is not None:
+            message, request = alone, alone.make_request(self._hub)
+            assert request is not None, "a plan falls back on its own commands"
+            outcome = _decline_answer(self._hub.engine.handle_now(request), outcome)
         return self._follow_up(message, outcome, self._reply(message, outcome, request))
 
     async def route_async(self, routed: RoutedMessage, actor: Actor, *, key: str = "") -> Reply:
@@ -342,15 +359,34 @@ class Router:
 
         A given key takes precedence over one made of the content.
         """
-        plan = partial(make_plan, routed.parsed, actor, self._facts)
+        plan = partial(self._plan, routed, actor)
         planned = await self._lookups.run(plan) if needs_io(routed.parsed, actor) else plan()
         message = PlannedMessage(routed, actor, planned, key)
         request = message.make_request(self._hub)
         outcome = await self._hub.engine.handle(request) if request else _NO_COMMANDS
+        if (alone := message.without_answer(outcome)) is not None:
+            message, request = alone, alone.make_request(self._hub)
+            assert request is not None, "a plan falls back on its own commands"
+            outcome = _decline_answer(await self._hub.engine.handle(request), outcome)
         answer = self._reply(message, outcome, request)
         if self._blocks_after(message, answer):
             return await _to_thread(self._follow_up, message, outcome, answer)
         return self._follow_up(message, outcome, answer)
+
+    def _plan(self, routed: RoutedMessage, actor: Actor) -> Any:
+        """Plan a message, with the answer that it gives to an offer of another dialect."""
+        planned = make_plan(routed.parsed, actor, self._facts)
+        place = routed.parsed.operation.answer_place if routed.parsed.operation else "none"
+        if not isinstance(planned, Plan) or not planned.has_room_for_answer(place):
+            return planned
+        notice = routed.dialect.to_notice(routed.parsed.message)
+        found = (
+            one.answer_offer(notice, actor, self._facts)
+            for one in self.dialects
+            if notice is not None and one.answer_offer is not None and one is not routed.dialect
+        )
+        answer = next(filter(None, found), None)
+        return planned if answer is None else planned.with_answer(answer, place)
 
     # Parse
 

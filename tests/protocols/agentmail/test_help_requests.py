@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.actor import Actor
-from dragoman.core.base import Role
+from dragoman.core.base import Role, Status
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.protocols.agentmail import Parser, filter_pending
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings
@@ -226,12 +226,31 @@ def test_answer_without_a_question_needs_a_recipient(hub: MailHub) -> None:
     assert hub.code("mail.send", gone, CHIRON) == "mail_not_found"
 
 
-def test_request_can_be_answered_after_its_task_is_done(hub: MailHub) -> None:
+@proves("DIALECTS-MEET")
+@pytest.mark.parametrize("status", ["done", "cancelled"])
+def test_request_is_closed_with_its_task(hub: MailHub, status: Status) -> None:
     question = hub.send(ALICE, help_request())["id"]
     hub.send(ALICE, offering())
-    hub.do(HUMAN, MoveTask(BEAD, "done"))
+    assert hub.mail(question).awaits_answer, "the work is only in review"
+    hub.do(HUMAN, MoveTask(BEAD, status))
+    closed = hub.mail(question)
+    assert (closed.awaits_answer, closed.awaited_acks) == (False, ())
+    assert hub.inbox(CHIRON, pending=True) == []
+    told = hub.mail(hub.inbox(CHIRON, unread=True)[-1])
+    assert told.subject == f"No answer is needed any more to letter {question}"
+    late = letter("HELP_RESPONSE", "Go left.", reply_to=question)
+    assert hub.send(CHIRON, late)["effect"]["applied"] is False, "it is delivered as any letter"
+    assert findings(hub.store) == []
+
+
+@proves("DIALECTS-MEET")
+def test_answered_request_of_an_ended_task_is_left_alone(hub: MailHub) -> None:
+    question = hub.send(ALICE, help_request())["id"]
     assert hub.effect(CHIRON, letter("HELP_RESPONSE", "Go left.")) == "applied"
-    assert not hub.mail(question).awaits_answer
+    hub.send(ALICE, offering())
+    answer = hub.mail(question).answer
+    hub.do(HUMAN, MoveTask(BEAD, "done"))
+    assert hub.mail(question).answer == answer
 
 
 def test_question_without_a_bead_has_its_own_thread(hub: MailHub) -> None:

@@ -52,19 +52,22 @@ def decide_accept(command: AcceptHandoff, read: Read, now: int) -> Decision | Re
     command = _apply_intent_policy(command, objection)
     failed = _gate_failures(command, handoff, task)
     waits_for = "" if failed else _pending_reason(command, handoff)
+    refused = _gate_refusal(command, handoff, failed, waits_for)
     if waits_for and _is_still_waiting(command, handoff, waits_for):
-        return Decision(handoff_receipt(handoff.id, "validating", task))
+        return refused or Decision(handoff_receipt(handoff.id, "validating", task))
     verification = _verification_events(command, handoff, failed)
     if failed:
         code, detail = failed[0]
         rejection = rejection_events(
             handoff, task, HandoffRejected(HUB_NAME, code, detail), read, from_state="validating"
         )
-        return Decision(handoff_receipt(handoff.id, "rejected", task), (*verification, *rejection))
+        receipt = handoff_receipt(handoff.id, "rejected", task)
+        return Decision(receipt, (*verification, *rejection), refusal=refused)
     stream = handoff_stream(handoff.id)
     if waits_for:
         waits = (stream, HandoffNoted(HUB_NAME, "waiting", waits_for))
-        return Decision(handoff_receipt(handoff.id, "validating", task), (*verification, waits))
+        receipt = handoff_receipt(handoff.id, "validating", task)
+        return Decision(receipt, (*verification, waits), refusal=refused)
     transition = HandoffTransitioned("validating", "accepted", command.notes, by=read.actor.name)
     notice = letter_event(read, "handoff.accept", (handoff.sender,), handoff)
     return Decision(
@@ -98,6 +101,18 @@ def _pending_reason(command: AcceptHandoff, handoff: Handoff) -> str:
         return command.waits_for
     missing = f"a person's approval of {handoff.package_hash} is missing"
     return missing if handoff.awaits_approval else ""
+
+
+def _gate_refusal(
+    command: AcceptHandoff, handoff: Handoff, failed: tuple[GateFailure, ...], waits_for: str
+) -> Refusal | None:
+    """Refusal of a request that goes on only if the gate passes."""
+    if not command.must_pass or not (failed or waits_for):
+        return None
+    if failed:
+        code, detail = failed[0]
+        return Refusal(code, f"the gate has rejected {handoff.id}: {detail}")
+    return Refusal("not_ready", f"{handoff.id} cannot be accepted yet: {waits_for}")
 
 
 def _is_still_waiting(command: AcceptHandoff, handoff: Handoff, waits_for: str) -> bool:

@@ -108,6 +108,8 @@ class AcceptHandoff(HandoffCommand, frozen=True, tag="handoff.accept"):
     """Artifact -> SHA-256 of its verified copy."""
     left_out: tuple[str, ...] = ()
     notes: str = ""
+    must_pass: bool = False
+    """Refuse the request where a check fails or waits; what the gate found is recorded anyway."""
 
 
 class RejectHandoff(HandoffCommand, frozen=True, tag="handoff.reject"):

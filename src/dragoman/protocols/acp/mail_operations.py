@@ -12,13 +12,17 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
+from dragoman.core.attempt import ReportOutcome
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.common import COORDINATOR
 from dragoman.core.ids import check_agent, quote_name
+from dragoman.core.limits import MAX_REASON
 from dragoman.core.mail import Mail, PostMail
+from dragoman.core.question_state import AskQuestion
 from dragoman.core.timestamps import to_rfc3339
+from dragoman.engine.help_case import HELP_WAIT_MS, help_commands
 from dragoman.engine.operation import (
     Facts,
     Fault,
@@ -46,6 +50,9 @@ from dragoman.engine.queries.mail import (
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.queries.visibility import find_reader, visible_to
 from dragoman.engine.request import Commands, Committed
+from dragoman.protocols.acp.answers import find_offer
+from dragoman.protocols.acp.errors import REFUSAL_CODES
+from dragoman.protocols.acp.notice import to_notice
 from dragoman.protocols.acp.parse import parse_send, parse_shape
 from dragoman.protocols.acp.render import Reply, add_metadata
 from dragoman.protocols.acp.settings import Choices
@@ -63,11 +70,15 @@ def mail_operations(choices: Choices) -> Iterator[Operation]:
         return _query_messages(args, actor, facts, visible_to(reader, facts.store))
 
     def plan(sent: Send, actor: Actor, facts: Facts) -> Plan | Fault:
-        commands = _check_sender(sent, actor) or _post_commands(sent, actor, facts.store, choices)
-        if isinstance(commands, Fault):
-            return commands
+        command = _check_sender(sent, actor) or _post_command(sent, actor, facts.store, choices)
+        if isinstance(command, Fault):
+            return command
+        effect = _effect_commands(sent, command, actor, facts, choices)
+        if any(isinstance(one, AskQuestion) for one in effect):
+            command = replace(command, answer_wanted=True, due_in_ms=HELP_WAIT_MS)
         return Plan(
-            commands,
+            (command,),
+            effect=effect,
             follow_up=lambda reply: _add_recipient_warnings(sent, actor, facts.store, reply),
         )
 
@@ -106,7 +117,29 @@ def _check_sender(sent: Send, actor: Actor) -> Fault | None:
     return Fault("identity_mismatch", detail, "from")
 
 
-def _post_commands(sent: Send, actor: Actor, store: Store, choices: Choices) -> Commands | Fault:
+def _effect_commands(
+    sent: Send, letter: PostMail, actor: Actor, facts: Facts, choices: Choices
+) -> Commands:
+    """Commands for the task of a message: its result or obstacle if it was offered to the sender,
+    else the help case that it opens or answers.
+    """
+    notice = to_notice(sent)
+    if notice is None or not sent.task_id:
+        return ()
+    is_ended = sent.type in ("status.complete", "status.blocked")
+    offer = find_offer(sent.task_id, actor, facts) if is_ended else None
+    if offer is None:
+        return help_commands(notice, actor, facts.store, letter)
+    report = ReportOutcome(offer.task, "done", notice.text, apply=True, backoff=choices.backoff)
+    if sent.type == "status.blocked":
+        obstacle = notice.question or notice.text or "no reason given"
+        return (replace(report, outcome="blocked", blockers=(obstacle[:MAX_REASON],)),)
+    return (
+        replace(report, outcome="needs_review") if notice.outcome == "needs_review" else report,
+    )
+
+
+def _post_command(sent: Send, actor: Actor, store: Store, choices: Choices) -> PostMail | Fault:
     if sent.type.startswith("handoff.") and (
         fault := _check_handoff_payload(sent, actor, store, choices)
     ):
@@ -120,16 +153,14 @@ def _post_commands(sent: Send, actor: Actor, store: Store, choices: Choices) -> 
     names = [
         name for recipient in sent.to for name in _resolve_recipient(recipient, store, choices)
     ]
-    return (
-        PostMail(
-            to=tuple(dict.fromkeys(names)),
-            subject=f"{sent.type}: {sent.task_id}" if sent.task_id else sent.type,
-            body=msgspec.json.encode(sent.payload).decode(),
-            kind=sent.type,
-            thread=task_name_in_mail(sent.thread_id, store),
-            bead=task_name_in_mail(sent.task_id, store),
-            reply_to=sent.reply_to,
-        ),
+    return PostMail(
+        to=tuple(dict.fromkeys(names)),
+        subject=f"{sent.type}: {sent.task_id}" if sent.task_id else sent.type,
+        body=msgspec.json.encode(sent.payload).decode(),
+        kind=sent.type,
+        thread=task_name_in_mail(sent.thread_id, store),
+        bead=task_name_in_mail(sent.task_id, store),
+        reply_to=sent.reply_to,
     )
 
 
@@ -158,12 +189,20 @@ def _resolve_recipient(name: str, store: Store, choices: Choices) -> tuple[str, 
 
 
 def _send_reply(_: Send, __: Commands, accepted: Committed) -> Any:
-    receipt = accepted.receipts[0]
-    return {
+    """Reply with the letter's id, and with what became of its effect on the task, if it has one."""
+    receipt, declined = accepted.receipts[0], accepted.declined
+    reply = {
         "success": True,
         "message_id": receipt.stream.partition(":")[2],
         "thread_id": receipt.thread,
     }
+    if declined is not None:
+        code = REFUSAL_CODES.get(declined.code, declined.code)
+        return add_metadata(
+            reply, effect={"applied": False, "code": code, "detail": declined.detail}
+        )
+    has_effect = len(accepted.receipts) > 1
+    return add_metadata(reply, effect={"applied": True}) if has_effect else reply
 
 
 def _add_recipient_warnings(sent: Send, actor: Actor, store: Store, reply: Reply) -> Reply:

@@ -34,6 +34,7 @@ from dragoman.engine.request import Commands
 from dragoman.engine.schemas.handoffs import handoff_detail, handoff_summary
 from dragoman.engine.workq import WorkQueue, describe_failed_items, protocol_status, transfer_items
 from dragoman.protocols.acp import mail_operations, translate
+from dragoman.protocols.acp.answers import answer_offer
 from dragoman.protocols.acp.errors import REFUSAL_CODES
 from dragoman.protocols.acp.lint import KINDS, lint
 from dragoman.protocols.acp.notice import from_notice, to_notice
@@ -79,6 +80,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         events=EVENTS,
         to_notice=to_notice,
         from_notice=from_notice,
+        answer_offer=lambda notice, actor, facts: answer_offer(notice, actor, facts, choices),
         hint=(
             "an object with action (initiate, accept, …), or with to, payload and type "
             "(status.update, …)"

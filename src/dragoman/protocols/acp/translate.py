@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
+from msgspec.structs import replace
+
 from dragoman.core import not_found
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_WRITE
@@ -265,19 +267,22 @@ def _activate_commands(
 ) -> Commands | Fault:
     arguments: wire.Activate = call.arguments
     is_due = known is not None and known.status == "accepted" and known.recipient == actor.name
-    copies = choices.artifacts
-    failure = check_verified_copies(known, copies) if known is not None and is_due else None
+    command = activate_command(arguments.handoff_id, known if is_due else None, choices)
+    if isinstance(command, Fault):
+        return command
+    update = call.filled.get("work_state_update", {})
+    return (replace(command, session=arguments.session, work_state_update=update),)
+
+
+def activate_command(
+    id: str, accepted: handoff_state.Handoff | None, choices: Choices
+) -> handoff_state.ActivateHandoff | Fault:
+    """Activate a handoff; the verified copies of one that is accepted are checked again."""
+    failure = None if accepted is None else check_verified_copies(accepted, choices.artifacts)
     if failure is not None and failure[0] == TRANSIENT:
         return Fault(CONFLICT_RETRY, f"{failure[1]}; nothing has changed, activate it again")
-    return (
-        handoff_state.ActivateHandoff(
-            arguments.handoff_id,
-            session=arguments.session,
-            ttl_ms=choices.ttl_ms,
-            work_state_update=call.filled.get("work_state_update", {}),
-            failed=() if failure is None else (cast(handoff_state.GateFailure, failure),),
-        ),
-    )
+    failed = () if failure is None else (cast(handoff_state.GateFailure, failure),)
+    return handoff_state.ActivateHandoff(id, ttl_ms=choices.ttl_ms, failed=failed)
 
 
 def _complete_commands(

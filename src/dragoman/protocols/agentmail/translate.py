@@ -22,6 +22,7 @@ from dragoman.core.mail import AnswerMail, Mail, PostMail
 from dragoman.core.question_state import AskQuestion
 from dragoman.core.task_state import BEAD_KIND, AdoptTask, MoveTask, UpdateTask
 from dragoman.core.timestamps import parse_rfc3339
+from dragoman.engine.help_case import help_commands
 from dragoman.engine.operation import Fault, fault_from_refusal
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.agents import acts_as_agent, find_agent, names_in_role
@@ -36,6 +37,7 @@ from dragoman.engine.queries.mail import (
 from dragoman.engine.queries.tasks import find_task_stream
 from dragoman.engine.queries.visibility import find_reader, visible_to
 from dragoman.engine.request import Commands
+from dragoman.protocols.agentmail.notice import to_notice
 from dragoman.protocols.agentmail.parse import Parser, is_reply, parse_subject
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.wire import (
@@ -550,6 +552,10 @@ def effect_commands(
         if isinstance(posting, Fault) or posting.is_echo:
             return ()
         message, answers = posting.message, tuple(_answer_commands(posting, actor))
+        if message.type is MessageType.HELP_RESPONSE and not answers:
+            # What was not asked by letter is answered by one all the same.
+            notice = replace(to_notice(letter), task=message.bead_id)
+            return help_commands(notice, actor, store, posting.command)
     else:
         message, answers = resolve_bead(letter, store), ()
     build = COMMAND_BUILDERS.get(message.type)

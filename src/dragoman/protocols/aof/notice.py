@@ -14,11 +14,13 @@ from dragoman.core.limits import MAX_LINKS, MAX_REASON, MAX_TEXT
 from dragoman.core.notice import Notice, NoticeReader, Translation, present
 from dragoman.protocols.aof.translate import string_list
 from dragoman.protocols.aof.wire import (
+    CompleteTaskArguments,
     CompletionReportMessage,
     HandoffAcceptedMessage,
     HandoffRejectedMessage,
     HandoffRequestMessage,
     Message,
+    ReportFields,
     StatusUpdateMessage,
 )
 from dragoman.text.repository_paths import check_path
@@ -26,8 +28,10 @@ from dragoman.text.repository_paths import check_path
 # --- messages as notices ----------------------------------------------------------------------
 
 
-def to_notice(message: Message) -> Notice:
-    """Read a message as a notice."""
+def to_notice(message: Message | CompleteTaskArguments) -> Notice:
+    """Read a message, or a report without an envelope, as a notice."""
+    if isinstance(message, CompleteTaskArguments):
+        return _read_report(message, {"task": message.task_id})
     recipient = "" if message.to_agent == "dispatcher" else message.to_agent
     return _READERS[type(message)](
         message,
@@ -42,7 +46,10 @@ def to_notice(message: Message) -> Notice:
 
 
 def _read_completion(message: CompletionReportMessage, head: Mapping[str, Any]) -> Notice:
-    payload = message.payload
+    return _read_report(message.payload, head)
+
+
+def _read_report(payload: ReportFields, head: Mapping[str, Any]) -> Notice:
     kind, outcome = _KINDS_OF_OUTCOME[payload.outcome]
     tests = payload.tests
     return Notice(

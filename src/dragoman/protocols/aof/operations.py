@@ -52,6 +52,11 @@ from dragoman.protocols.aof.wire import (
 
 NAME: Final = "aof"
 
+_ANSWERS: Final = frozenset(
+    {"handoff.accepted", "handoff.rejected", "completion.report", "aof_task_complete"}
+)
+"""Operations that may answer an offer; whoever was offered work accepts it before an update."""
+
 _FIELD_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "handoff.request": {"parent": "payload.parentTaskId"}
 }
@@ -201,7 +206,10 @@ def _task_operation(
             if report is None
             else translate.missing_file_warnings(message.task_id, report(message), facts)
         )
-        return Plan(commands(message) + warnings, field_names=_FIELD_NAMES.get(name, {}))
+        answer = translate.answer_commands(message, actor, facts)
+        return Plan(
+            (answer or commands(message)) + warnings, field_names=_FIELD_NAMES.get(name, {})
+        )
 
     return Operation(
         name=name,
@@ -209,15 +217,16 @@ def _task_operation(
         parse=_argument_parser(shape, faults),
         roles=MAY_WRITE,
         plan=plan,
-        needs_io=(
-            (lambda message, actor: _check_identity(message, actor.name) is not None)
-            if report is None
-            else always
-        ),
+        needs_io=always if name in _ANSWERS else _needs_io,
+        answer_place="commands" if name in _ANSWERS else "none",
         reply=_task_reply,
         target=lambda message: message.task_id,
         summary=summary,
     )
+
+
+def _needs_io(message: Any, actor: Actor) -> bool:
+    return translate.may_answer(message) or _check_identity(message, actor.name) is not None
 
 
 def _check_identity(message: Any, speaker: str) -> Fault | None:
@@ -250,7 +259,9 @@ def _end_session(arguments: SessionEndArguments, actor: Actor, facts: Facts) -> 
 
 def _task_reply(message: Any, _: Commands, accepted: Committed) -> Any:
     """Status of the task, under the name that the caller used."""
-    reply = {"taskId": message.task_id, "status": accepted.receipts[0].status}
+    # An answer to an offer takes several steps; a rejection may leave no task in its receipt.
+    known = (one.status for one in reversed(accepted.receipts) if one.status)
+    reply = {"taskId": message.task_id, "status": next(known, None)}
     return _with_warnings(reply, accepted)
 
 

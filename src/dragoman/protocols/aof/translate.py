@@ -8,8 +8,12 @@ from dragoman.core import attempt, task_state
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.delegation import AcceptDelegation, RejectDelegation, RequestDelegation
+from dragoman.core.errors import Refusal
+from dragoman.core.notice import Notice
 from dragoman.core.timestamps import parse_rfc3339
+from dragoman.engine.help_case import help_commands
 from dragoman.engine.operation import Facts
+from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
 from dragoman.protocols.aof.wire import (
     DEFAULT_HANDOFF_REF,
@@ -18,7 +22,9 @@ from dragoman.protocols.aof.wire import (
     HandoffRequestMessage,
     ReportFields,
     SessionEndArguments,
+    StatusUpdateMessage,
     UpdateFields,
+    UpdateTaskArguments,
 )
 
 _MAX_QUOTED = 200
@@ -87,6 +93,28 @@ def update(task: str, payload: UpdateFields, sent_at: str = "") -> Commands:
             sent_at=parse_rfc3339(sent_at) if sent_at else None,
         ),
     )
+
+
+def may_answer(message: Any) -> bool:
+    """True for an update of nothing but notes, perhaps to ready: from somebody else than the worker
+    it answers an open question."""
+    if not isinstance(message, StatusUpdateMessage | UpdateTaskArguments):
+        return False
+    fields = message.payload if isinstance(message, StatusUpdateMessage) else message
+    is_silent = not fields.progress and not fields.blockers
+    return bool(fields.notes) and is_silent and fields.status in (UNSET, "ready")
+
+
+def answer_commands(message: Any, actor: Actor, facts: Facts) -> Commands:
+    """Answer the open question of the task, if an update is such an answer."""
+    found = find_task(facts.store, message.task_id) if may_answer(message) else None
+    if found is None or isinstance(found, Refusal) or found.task.assignee == actor.name:
+        return ()
+    fields = message.payload if isinstance(message, StatusUpdateMessage) else message
+    if fields.status == "ready" and found.task.status != "blocked":
+        return ()
+    notice = Notice(kind="help_answered", task=message.task_id, text=str(fields.notes))
+    return help_commands(notice, actor, facts.store)
 
 
 def request(message: HandoffRequestMessage) -> Commands:

@@ -171,6 +171,7 @@ def _message_operations(choices: Choices) -> Iterator[Operation]:
             partial(_result_reply, message, facts),
         ),
         needs_io=always,
+        answer_place="commands",
         target=_intent_alias,
         limits=MessageLimits(MAX_RESULT_BYTES, stores_arguments=False),
         summary=(
@@ -183,11 +184,12 @@ def _message_operations(choices: Choices) -> Iterator[Operation]:
         input=TaskUpdate,
         parse=lambda value: parse_shape(value, TaskUpdate, "invalid_envelope"),
         roles=MAY_WRITE,
-        plan=lambda message, _, facts: Plan(
-            translate.update_commands(message, facts, choices),
+        plan=lambda message, actor, facts: Plan(
+            translate.update_commands(message, actor, facts, choices),
             stored_text=stored_text(as_value(message), choices.max_output_bytes),
         ),
         needs_io=always,
+        answer_place="commands",
         reply=lambda message, _, __: {"intent_id": message.intent_id, "noted": True},
         target=_intent_alias,
         limits=MessageLimits(stores_arguments=False),

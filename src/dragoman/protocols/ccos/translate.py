@@ -16,11 +16,13 @@ from dragoman.core.intent.state import CancelIntent, DelegateIntent, ReceiveResu
 from dragoman.core.limits import MAX_REASON
 from dragoman.core.task_state import INTENT_ALIAS_KIND, UpdateTask
 from dragoman.core.timestamps import parse_rfc3339
+from dragoman.engine.help_case import help_commands
 from dragoman.engine.operation import Facts, Fault, fault_from_refusal
 from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.queries.intents import find_intent
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
+from dragoman.protocols.ccos.notice import to_notice
 from dragoman.protocols.ccos.parse import InvalidResult
 from dragoman.protocols.ccos.settings import Choices
 from dragoman.protocols.ccos.wire import (
@@ -202,15 +204,20 @@ def _storable_extra(extra: dict[str, Any], choices: Choices) -> dict[str, Any]:
 def _is_plain_task(message: TaskResult | TaskUpdate, facts: Facts) -> bool:
     """Return whether the message is about a task without an intent (S-ADOPT the other way).
 
-    It must come from the task's owner, or from the agent of its last report.
+    It must come from the task's owner, from the agent of its last report, or from the one that
+    a handoff offers it to.
     """
     if not isinstance(find_intent(facts.store, message.intent_id), Refusal):
         return False
     found = find_task(facts.store, message.intent_id)
     if isinstance(found, Refusal):
         return False
-    report = found.task.reported
-    return message.agent_id in (found.task.assignee, report.agent if report else "")
+    report, handoff = found.task.reported, found.task.handoff
+    return message.agent_id in (
+        found.task.assignee,
+        report.agent if report else "",
+        handoff.recipient if handoff else "",
+    )
 
 
 def _output_details(output: object) -> dict[str, object]:
@@ -230,8 +237,15 @@ def _report_command(message: TaskResult, details: dict[str, object]) -> ReportOu
     )
 
 
-def update_commands(message: TaskUpdate, facts: Facts, choices: Choices) -> Commands:
-    """Translate an update; a chunk is stored if an output of its size would be."""
+def update_commands(message: TaskUpdate, actor: Actor, facts: Facts, choices: Choices) -> Commands:
+    """Translate an update; a chunk is stored if an output of its size would be.
+
+    One whose `meta.kind` asks for help, or answers, concerns the help case of its task.
+    """
+    notice = to_notice(message)
+    asked = help_commands(notice, actor, facts.store) if notice is not None else ()
+    if asked:
+        return asked
     progress = None if message.progress is UNSET else message.progress
     percent = progress if progress is None or progress > 1 else 100 * progress
     partial = None if message.partial is UNSET else message.partial

@@ -15,9 +15,11 @@ from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import TASK_NAME_PATTERN
 from dragoman.core.limits import MAX_PAGE
+from dragoman.core.read import Receipt
 from dragoman.core.task_state import STATUS_CHANGES
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.delivered_messages import inbox_operation
+from dragoman.engine.help_case import help_commands
 from dragoman.engine.operation import (
     Dialect,
     Facts,
@@ -49,7 +51,7 @@ from dragoman.protocols.saop.notice import from_notice, to_notice
 from dragoman.protocols.saop.parse import Parsed
 from dragoman.protocols.saop.settings import Choices
 from dragoman.protocols.saop.translate import SentEvent, SentTurn
-from dragoman.protocols.saop.wire import TurnEnvelope
+from dragoman.protocols.saop.wire import NoticePayload, TurnEnvelope
 
 # --- arguments --------------------------------------------------------------------------------
 
@@ -197,11 +199,14 @@ def _sender(sent: SentTurn | SentEvent) -> str:
 
 
 def _operations(choices: Choices) -> Iterator[Operation]:
-    def plan_event(sent: SentEvent, actor: Actor, _: Facts) -> Plan:
+    def plan_event(sent: SentEvent, actor: Actor, facts: Facts) -> Plan:
         command, chunk = translate.event_command(sent, actor.name, choices)
+        effect: Commands = translate.transition_commands(sent, choices)
+        if isinstance(sent.event.payload, NoticePayload):
+            effect = help_commands(to_notice(sent), actor, facts.store)
         return Plan(
             (command,),
-            effect=translate.transition_commands(sent, choices),
+            effect=effect,
             carry_over=chunk,
             warnings=sent.masking_notes,
             stored_text=UNSET,
@@ -215,6 +220,7 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         plan=partial(_plan_turn, choices),
         # A turn may have megabytes: masking it must not block the event loop.
         needs_io=always,
+        answer_place="before",
         reply=_recorded_reply,
         limits=MessageLimits(choices.max_turn_bytes, allow_big_integers=True),
         summary="Send a turn of your work on a task: thought, action, observation, confidence.",
@@ -225,7 +231,8 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         parse=_argument_parser(choices.types.event.safe_parse, SentEvent),
         roles=MAY_WRITE,
         plan=plan_event,
-        needs_io=_is_large,
+        needs_io=lambda sent, actor: translate.names_task(sent) or _is_large(sent, actor),
+        answer_place="before",
         reply=_event_reply,
         limits=MessageLimits(allow_big_integers=True),
         summary=(
@@ -283,13 +290,18 @@ def _is_large(sent: SentEvent, _: Actor) -> bool:
 
 
 def _recorded_reply(_: Any, __: Commands, accepted: Committed) -> Any:
-    receipt = accepted.receipts[0]
+    receipt = _own_receipt(accepted)
     return {"ok": True, "position": receipt.position, "masked": receipt.masked}
+
+
+def _own_receipt(accepted: Committed) -> Receipt:
+    """The receipt of the turn or event itself, which an answer to an offer may precede."""
+    return next(one for one in accepted.receipts if one.record_key)
 
 
 def _event_reply(sent: SentEvent, commands: Commands, accepted: Committed) -> Any:
     reply = _recorded_reply(sent, commands, accepted)
-    receipt = accepted.receipts[0]
+    receipt = _own_receipt(accepted)
     if receipt.warning:
         reply["anomaly"] = receipt.warning
     if translate.is_transition(sent):

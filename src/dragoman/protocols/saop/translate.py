@@ -23,6 +23,7 @@ from dragoman.protocols.saop.masking import (
 from dragoman.protocols.saop.settings import Choices
 from dragoman.protocols.saop.wire import (
     Event,
+    NoticePayload,
     SandboxPulse,
     SaopRole,
     TaskTransition,
@@ -160,6 +161,11 @@ def final_chunk(key: str, held: str, choices: Choices) -> RecordTrace | None:
         turn=turn,
         is_final=True,
     )
+
+
+def names_task(sent: SentEvent) -> bool:
+    """Tell whether an event is about a task, and not only about its session."""
+    return isinstance(sent.event.payload, NoticePayload | TaskTransition)
 
 
 def is_transition(sent: SentEvent) -> bool:
