@@ -231,13 +231,8 @@ def test_neither_the_one_who_asked_nor_a_stranger_answers() -> None:
     own = refusal(asked(), ALICE, ANSWER)
     assert (own.code, "Withdraw it" in own.detail) == ("not_authorized", True)
     stranger = refusal(asked(), BOB, ANSWER)
-    assert (
-        stranger.code,
-        "people, orchestrators and those for whom it is worked on may" in stranger.detail,
-    ) == (
-        "not_authorized",
-        True,
-    )
+    may = "people, orchestrators and those for whom it is worked on may"
+    assert (stranger.code, may in stranger.detail) == ("not_authorized", True)
     assert asked().code(COORDINATOR, ANSWER) == "not_authorized"
     assert asked().code(OBSERVER, ANSWER) == "not_authorized"
     own_block = refusal(blocked(), ALICE, AnswerQuestion("T", "it is in the vault"))

@@ -1,5 +1,6 @@
 """Answers to an ACP offer in the dialect of its recipient, and help across dialects."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -7,14 +8,18 @@ from typing import Any
 import pytest
 
 from dragoman.core.actor import Actor
+from dragoman.core.attempt import ClaimTask
+from dragoman.core.delegation import RequestDelegation
 from dragoman.core.handoff.state import ApproveHandoff, RejectHandoff
-from dragoman.core.task_state import MoveTask
+from dragoman.core.question_state import AnswerQuestion, AskQuestion
+from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.queries.mail import all_mail
+from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
 from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
 from tests.engine import handoffs
-from tests.engine.lab import ALICE, BOB, HUMAN, findings
+from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings
 from tests.engine.mixed_hub import MixedHub, aof_message, tool_event, turn
 from tests.requirements import proves
 
@@ -340,6 +345,22 @@ def test_gate_that_fails_rejects_the_offer_and_the_message_is_recorded(dialect: 
     assert findings(hub.store) == []
 
 
+def test_turn_beside_a_server_is_recorded_where_the_gate_waits() -> None:
+    hub = OfferHub(requires_human_approval=True)
+    answer = asyncio.run(hub.router.send_async(turn("t1"), speaker=BOB))
+    assert isinstance(answer, Accepted)
+    (warning,) = answer.warnings
+    assert warning.startswith("it changed no task: h1 cannot be accepted yet: a person's approval")
+    assert len(hub.call("saop.turns", BOB, task_id="t1")["turns"]) == 1
+
+
+def test_turn_that_is_wrong_itself_is_refused_and_begins_nothing() -> None:
+    hub = OfferHub()
+    wrong = turn("t1") | {"agent_id": "architect", "role": "architect"}
+    assert hub.refusal(wrong, BOB) == "identity_mismatch"
+    assert hub.handoff == "proposed"
+
+
 def _begins(hub: OfferHub, dialect: str) -> bool:
     """Send the word of acceptance; whether it took effect, as its sender is told."""
     with suppress(AssertionError):  # the dialect refuses the message
@@ -384,6 +405,83 @@ ANSWERS: dict[str, Say] = {
     "saop": lambda hub: hub.notice(3, "help_answered", ALICE, text="the first"),
     "ccos": lambda hub: hub.update(ALICE, message="the first", meta={"kind": "help_answered"}),
 }
+
+
+def test_delegator_and_whoever_asked_for_an_intent_may_answer() -> None:
+    hub = MixedHub()
+    hub.register("bob", "ccos")
+    hub.call("ccos.register", BOB, agent_id="bob", skills=["python"])
+    hub.call("ccos.delegate", ALICE, goal="Write python", intent_id="i1")
+    hub.do(BOB, ClaimTask("i1", "bob"), AskQuestion("i1", "which?"))
+    assert hub.code(CAROL, AnswerQuestion("i1", "the last")) == "not_authorized"
+    hub.do(ALICE, AnswerQuestion("i1", "the first"))
+    hub.do(HUMAN, CreateTask("Parent", "p", ready=True), CreateTask("Part", "c", ready=True))
+    hub.do(ALICE, ClaimTask("p", "alice"))
+    hub.do(ALICE, RequestDelegation("c", "p", "bob", hub.clock.now() + 60_000))
+    hub.do(BOB, ClaimTask("c", "bob"), AskQuestion("c", "which?"))
+    hub.do(ALICE, AnswerQuestion("c", "the first"))
+    assert hub.task("c").questions == ()
+
+
+def test_answer_names_its_question_where_several_are_open() -> None:
+    hub = OfferHub()
+    hub.begin()
+    hub.message("knowledge.query", text="which?")
+    asked = next(
+        letter.mail.id
+        for letter in all_mail(hub.store, "in:alice")
+        if "knowledge" in letter.mail.kind
+    )
+    hub.message("knowledge.query", text="when?")
+    hub.do(BOB, AskQuestion("t1", "why?"))
+    unnamed = hub.message("knowledge.response", ALICE, "bob", text="so")
+    assert "name the one that you answer" in unnamed["metadata"]["effect"]["detail"]
+    hub.call(
+        "acp_send",
+        ALICE,
+        to=["bob"],
+        type="knowledge.response",
+        task_id="t1",
+        reply_to=asked,
+        payload={"text": "the first"},
+    )
+    hub.message("knowledge.response", ALICE, "carol", text="now", question="q2")
+    assert [(one.id, one.answer) for one in hub.task("t1").answers] == [
+        ("q1", "the first"),
+        ("q2", "now"),
+    ]
+    letters = [
+        one.mail for one in all_mail(hub.store, "in:bob") if one.mail.kind == "HELP_RESPONSE"
+    ]
+    assert [mail.reply_to != "" for mail in letters] == [True], "the one that went to carol alone"
+
+
+def test_words_that_ask_or_answer_nothing_are_only_delivered() -> None:
+    hub = OfferHub()
+    assert "metadata" not in hub.message("knowledge.query")
+    assert "metadata" not in hub.message("knowledge.response", text="words")
+    hub.begin()
+    assert "metadata" not in hub.message("knowledge.query", text=" ")
+    hub.message("knowledge.query", text="x" * 4_050)
+    (question,) = hub.task("t1").questions
+    assert question.text == "x" * 3_999 + "…"
+    assert "metadata" not in hub.message("knowledge.response", text="my own")
+    assert "metadata" not in hub.message("knowledge.response", ALICE, "bob", text="")
+    lone = hub.call("acp_send", BOB, to=["alice"], type="status.complete", payload={"text": "x"})
+    assert "metadata" not in lone
+
+
+def test_note_of_the_worker_or_with_a_status_is_no_answer() -> None:
+    hub = OfferHub()
+    hub.begin()
+    hub.do(BOB, AskQuestion("t1", "which?"))
+    task = hub.task("t1").aof_id
+    hub.send(aof_message("status.update", task, "bob", agentId="bob", notes="still waiting"))
+    assert len(hub.task("t1").questions) == 1
+    moved = aof_message("status.update", task, "alice", agentId="alice", notes="x", status="ready")
+    assert hub.refusal(moved) == "unauthorized_agent", "nobody releases the work of another"
+    assert hub.call("aof_task_update", ALICE, taskId=task, notes="the first")["status"]
+    assert hub.task("t1").questions == ()
 
 
 @pytest.mark.parametrize("answered_in", ANSWERS)

@@ -1,7 +1,7 @@
 """Notices as CCOS messages, and messages as notices (S-NOTICE).
 
 A notice that is neither a request nor its result nor an update travels as a TaskRequest whose
-`meta.kind` says what it is. `meta` never changes a decision.
+`meta.kind` says what it is.
 """
 
 from collections.abc import Callable, Mapping
