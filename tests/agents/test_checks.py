@@ -94,8 +94,8 @@ def test_sandboxed_check_reads_no_secret_of_the_hub(tmp_path: Path) -> None:
         ("echo no; exit 3", "", "exit code 3"),
         ("sleep 600", "timeout_ms = 1_000", "it had not ended after 1 s"),
         ("yes", "output_bytes = 10_000", "it wrote more than 10000 bytes of output"),
-        ("echo 43 > answer", "", "it changed the work that it checks"),
-        ("git commit -q --allow-empty -m mine", "", "it changed the work that it checks"),
+        ("echo 43 > answer", "", "files that git tracks changed while it ran"),
+        ("git commit -q --allow-empty -m mine", "", "files that git tracks changed while it ran"),
         ("kill -9 $$", "", "exit code -9"),
     ],
 )
@@ -197,6 +197,20 @@ def test_checks_of_other_agents_run_in_the_configured_folder(tmp_path: Path) -> 
             evidence = hub.task(task).evidence
             assert evidence is not None
             assert evidence.results[0].output == f"{tmp_path}/app\n"
+
+    run(scenario())
+
+
+def test_checks_of_a_connected_agent_run_in_its_project(tmp_path: Path) -> None:
+    """One that the settings do not know works in the project that has the data directory."""
+
+    async def scenario() -> None:
+        async with running_hub(tmp_path / ".dragoman", "", start=False) as hub:
+            task = make_finished(hub, "pwd")
+            check_runner(hub).run_once(0)
+            evidence = hub.task(task).evidence
+            assert evidence is not None
+            assert evidence.results[0].output == f"{tmp_path}\n"
 
     run(scenario())
 

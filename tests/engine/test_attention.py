@@ -492,7 +492,9 @@ def test_review_says_whether_its_checks_run_or_have_proven_the_work() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("a", id="a", ready=True, checks=("make test",)))
     report(lab, "a", "done", "all of it")
-    assert only_item(lab, "review").text == "the hub runs its checks: alice reports done: all of it"
+    waiting = only_item(lab, "review")
+    assert waiting.text == "the hub runs its checks: alice reports done: all of it"
+    assert waiting.command == "dragoman task show a", "nobody can approve it yet"
 
     passed = CheckResult("make test", 0)
     lab.do(HUB_ACTOR, RecordChecks("a", 1, (passed,)))

@@ -13,18 +13,17 @@ from dragoman.config import AgentSettings, Settings, environment
 from dragoman.core.check_state import MAX_CHECK_OUTPUT, CheckResult
 from dragoman.core.task_state import Task
 from dragoman.engine.hub import Hub
+from dragoman.engine.ports import SESSION_VARIABLE
 from dragoman.files.atomic_write import force_folder
 from dragoman.files.layout import FOLDERS_LOCK, check_log_path, task_folder_path
 from dragoman.files.task_work_folder import gather_task_folder
 from dragoman.services.check_runner import CheckRunner
+from dragoman.system.data_search import FOLDER as PROJECT_DATA
 from dragoman.system.process import LimitExceeded, PidFiles, Timeouts, kill_leftover, run_program
 from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.safe_text import safe_text
 
 _SHELL: Final = ("/bin/sh", "-c")
-
-_CHECK_VARIABLE: Final = "DRAGOMAN_CHECK"
-"""Variable that all processes of a check have, with the file for its output."""
 
 
 def open_check_runner(settings: Settings, data: Path, hub: Hub) -> CheckRunner:
@@ -46,25 +45,25 @@ def _run_check(
     code: int | None = None
     problem, output = "", b""
     path = check_log_path(task.aof_id, task.attempts, number)
-    marker = f"{_CHECK_VARIABLE}={data / path}"
+    session = f"{data / path}"  # by which all of its processes are known
     try:
         agent = settings.agents.get(task.assignee)
         folder = _find_folder(settings, data, agent, task)
         variables = _variables(agent, task)
-        kill_leftover(0, "", marker)  # of a hub that was killed meanwhile
+        kill_leftover(0, "", f"{SESSION_VARIABLE}={session}")  # of a hub that was killed meanwhile
         wrap = _open_wrap(settings, data, task.assignee, agent, variables)
         limits = Timeouts(settings.checks.timeout_ms / 1_000, is_over=is_over)
         before = _describe_work(folder, variables, wrap)
         code, output = run_program(
             wrap((*_SHELL, command), folder),
             b"",
-            {**variables, _CHECK_VARIABLE: f"{data / path}"},
+            {**variables, SESSION_VARIABLE: session},
             folder,
             limits,
             settings.checks.output_bytes,
         )
         if _describe_work(folder, variables, wrap) != before:
-            problem = "it changed the work that it checks"
+            problem = "files that git tracks changed while it ran"
     except InterruptedError:
         raise
     except LimitExceeded as error:
@@ -72,7 +71,7 @@ def _run_check(
     except OSError as error:
         problem = f"{error.strerror or error}"
     finally:
-        kill_leftover(0, "", marker)  # what has left its process group
+        kill_leftover(0, "", f"{SESSION_VARIABLE}={session}")  # what has left its process group
     duration_ms = round((monotonic() - begun) * 1_000)
     text = hub.redaction.redactor.text(output.decode(errors="replace")).text
     log = text.encode()
@@ -93,7 +92,7 @@ def _run_check(
 
 
 def _find_folder(settings: Settings, data: Path, agent: AgentSettings | None, task: Task) -> Path:
-    """Find the folder with the work: the worktree of the task, or its own folder."""
+    """Find the folder with the work: the worktree of the task, the project, or its own folder."""
     if agent is not None and agent.repository:
         from dragoman.system.worktree import find_worktree
 
@@ -101,6 +100,8 @@ def _find_folder(settings: Settings, data: Path, agent: AgentSettings | None, ta
         return find_worktree(data / agent.repository, at, _variables(agent, task))
     if settings.checks.folder:
         return data / settings.checks.folder
+    if agent is None and data.name == PROJECT_DATA:  # it works in the project, as `connect` has it
+        return data.parent
     with closing(SafeDisk(data)) as disk, disk.lock_nested(FOLDERS_LOCK):
         gather_task_folder(disk, task.aof_id, task.status)
     return data / task_folder_path(task.status, task.aof_id) / "work"

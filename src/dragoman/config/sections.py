@@ -333,8 +333,9 @@ class CheckSettings(Struct, frozen=True):
     concurrency: int = 2
     """Number of tasks whose checks run at the same time."""
     folder: str = ""
-    """Folder to run in where the agent has no worktree of its own; empty: the task's own `work/`. A
-    relative path begins at the data directory."""
+    """Folder to run in where the agent has no worktree of its own. A relative path begins at the
+    data directory. Empty: the task's own `work/`; for an agent that is not in the settings, the
+    project whose `.dragoman` the data directory is."""
 
 
 class AgentSettings(Struct, frozen=True):

@@ -155,7 +155,7 @@ def _review_item(task: Task) -> AttentionItem:
         "review",
         task.moved_at,
         text or "waits for a review",
-        f"dragoman task approve {task.id}",
+        f"dragoman task {'show' if task.awaits_checks else 'approve'} {task.id}",
         task.id,
         task.assignee,
     )
