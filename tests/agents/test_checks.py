@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, ReportOutcome
 from dragoman.core.errors import SettingsError
 from dragoman.core.task_state import Task
+from dragoman.engine.ports import SESSION_VARIABLE
 from dragoman.services.check_runner import CheckRunner
 from dragoman.services.scheduler import idle_seconds
 from dragoman.system.process import PidFiles
-from tests.agents.running_hub import FAST, RunningHub, agent_section, run, running_hub
+from tests.agents.running_hub import FAST, PATIENCE, RunningHub, agent_section, run, running_hub
 from tests.agents.test_separation import REPORT, make_repository, shell_agent
 from tests.requirements import proves
 
@@ -122,6 +124,26 @@ def test_children_of_a_check_that_hangs_end_with_it(tmp_path: Path, hang: str) -
 
     command = Path("/proc", pid.read_text().strip(), "cmdline")
     assert not command.exists() or not command.read_bytes()
+
+
+def leave_running(session: str) -> subprocess.Popen[bytes]:
+    """Start what a hub has left behind."""
+    command = ("/bin/sleep", "600")
+    return subprocess.Popen(command, env={SESSION_VARIABLE: session}, start_new_session=True)
+
+
+def test_check_that_a_killed_hub_has_left_running_ends_before_it_runs_again(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with running_hub(tmp_path / "data", "", start=False) as hub:
+            task = make_finished(hub, "true")
+            log = hub.data / "runs" / hub.task(task).aof_id / "checks/1-1.log"
+            left = leave_running(f"{log}")
+            assert check_runner(hub).run_once(0) == 1
+            assert left.wait(PATIENCE) == -9
+
+    run(scenario())
 
 
 @pytest.mark.parametrize(
