@@ -120,6 +120,19 @@ def test_usage_limit_releases_what_the_agent_holds(dragoman: Console, send: Send
 
 
 @proves("USAGE-LIMIT")
+def test_end_of_a_limit_is_read_from_what_claude_code_says(dragoman: Console, send: Send) -> None:
+    """The event as Claude Code 2.1 sends it after an answer with status 429."""
+    task = dragoman.make("Mend it", "--ready")
+    dragoman.ask("task", "claim", task, "--agent", "ada")
+    message = "API Error: Request rejected (429) · You've hit your limit, it resets at "
+    message += "2099-01-01T00:00:00Z"
+    send("StopFailure", prompt_id="p", error="rate_limit", last_assistant_message=message)
+
+    paused = dragoman.ask("agent", "show", "ada")["paused"]
+    assert paused["until"] == "2099-01-01T00:01:00.000Z"
+
+
+@proves("USAGE-LIMIT")
 def test_usage_limit_is_reported_at_the_command_line(dragoman: Console) -> None:
     dragoman.ask("agent", "add", "ada", "--no-token")
     task = dragoman.make("Mend it", "--ready")

@@ -13,7 +13,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from dragoman.core.actor import Actor
-from dragoman.core.attempt import ClaimTask, ExpireLease
+from dragoman.core.attempt import ClaimTask, ExpireLease, FlagAttempt
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.auth import Principal
 from dragoman.engine.queries.tasks import TaskView, find_task
@@ -104,8 +104,25 @@ def test_silent_client_with_a_stream_keeps_its_leases(connection: Connection) ->
 
     assert asyncio.run(scenario()) == {"task": "t-1", "status": "review"}
     lease = connection.view("t-2").lease
-    # Life is no progress: what is quiet is flagged.
     assert lease.progress_at == lease.started_at
+
+
+def test_silent_client_is_flagged_and_escalated_though_it_keeps_its_lease(
+    connection: Connection,
+) -> None:
+    """Life is no progress: a client that hangs does not keep its task unnoticed."""
+    quiet, escalated = 20 * MINUTE_MS, 10 * MINUTE_MS
+
+    async def scenario() -> None:
+        await connection.call("claim", task="t-1")
+        for minutes, levels in ((19, 0), (2, 1), (10, 2)):
+            await connection.stay_silent(minutes)
+            connection.server.submit(FlagAttempt("t-1", quiet, escalated), actor=HUB)
+            lease = connection.view("t-1").lease
+            assert lease.is_valid(connection.server.clock.now())
+            assert lease.quiet_level == levels
+
+    asyncio.run(scenario())
 
 
 def test_lease_of_a_client_that_has_gone_ends(connection: Connection) -> None:

@@ -42,6 +42,9 @@ _STATES: Final[Mapping[str, PresenceState]] = {
 
 _WAITING_NOTIFICATIONS: Final = ("", "permission_prompt", "idle_prompt", "elicitation_dialog")
 
+_LIMIT_TEXTS: Final = ("error_message", "last_assistant_message", "error_details")
+"""Fields with the sentence about a limit; programs of different versions have one or another."""
+
 _TAKES_CONTEXT: Final = ("SessionStart", "UserPromptSubmit")
 """Events whose hook can add to what the model reads."""
 
@@ -123,9 +126,8 @@ def _limit(name: str, given: Any) -> str:
     kinds = (get_field(given, "error_type"), get_field(given, "error"))
     if name != "StopFailure" or "rate_limit" not in kinds:
         return ""
-    return (
-        f"{get_field(given, 'error_message') or get_field(given, 'error_details') or 'rate_limit'}"
-    )
+    found = (get_field(given, field) for field in _LIMIT_TEXTS)
+    return next((f"{text}" for text in found if text), "rate_limit")
 
 
 def _held_tasks(store: Store, name: str) -> list[str]:
