@@ -16,6 +16,7 @@ from dragoman.core.task_state import (
     TaskAliased,
     TaskBacklinked,
     TaskCreated,
+    TaskEdited,
     TaskLinked,
     TaskNoted,
     TaskRewound,
@@ -111,6 +112,8 @@ def test_sentences_are_of_events_and_of_their_own_fields() -> None:
             MailEscalated("m", ("bob",), only_answer=True),
             "escalated: bob did not answer in time",
         ),
+        (TaskEdited(checks=("make test", "make lint")), "edited: checks make test; make lint"),
+        (TaskEdited(checks=()), "edited: no checks"),
         (
             CommandRefused("task.move", "T-1", "lease_lost", "stop"),
             "refused task.move T-1: lease_lost, stop",

@@ -68,6 +68,7 @@ EVENT_TEXT: Final[Mapping[str, str]] = {
         "|{!deadline=0} deadline {deadline:time}|{?deadline=0} no deadline"
         "|{?review_required=True} review required|{?review_required=False} no review"
         "| reserved for {reserved_for}|{?reserved_for=} reserved for anyone"
+        "| checks {checks:list}|{?checks=[]} no checks"
     ),
     "task.warned": "warning: {reason}|, {detail}",
     "task.checkpointed": "checkpoint| at {commit}| ({reason})|: {description}|; {next_steps}",
