@@ -916,8 +916,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CLI-FILES",
         "Command line",
-        "tick --watch reads files put into the data directory as they arrive; rebuild-files "
-        "rewrites all files; export and import transfer a whole data directory.",
+        "tick reads files put into the data directory; rebuild-files rewrites all files; export "
+        "and import transfer a whole data directory.",
     ),
     Requirement(
         "NOTICE-TRANSLATE",
@@ -3299,8 +3299,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ACP-COPIES",
         "S-ACP-8",
-        "Verified copies that only rejected handoffs name are removed when no handoff has copied "
-        "them anew for a week, and never during a copy.",
+        "The verified copies that count are those that handoffs name which were not rejected.",
     ),
     Requirement(
         "ACP-TOLD",

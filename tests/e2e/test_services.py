@@ -46,7 +46,6 @@ SERVICES_WITHOUT_EVENTS = {
     "retry-promotion",
     "artifacts",
     "projection",
-    "artifact-cleanup",
     "checkpoint",
     "deliverer",
     "notifier",
@@ -114,9 +113,7 @@ class PendingWork:
         (tasks / "backlog" / f"{MOVED}.md").rename(tasks / "ready" / f"{MOVED}.md")
         inbox.mkdir(parents=True)
         (inbox / "1.json").write_text(json.dumps(update(progress="Half of it")))
-        name = "ab" * 32
         self.leftover = self._write_old(self.data / "artifacts" / "incoming" / "x")
-        self.copy = self._write_old(self.data / "artifacts" / "sha256" / name[:2] / name)
 
     def _call(self, operation: str, message: dict[str, Any], agent: str, *options: str) -> None:
         self.program.prepare("call", operation, json.dumps(message), "--as", agent, *options)
@@ -194,7 +191,6 @@ def test_running_hub_does_the_pending_work_of_every_service(program: Program) ->
             created = client.post("/v1/tasks", title="Last")["id"]
             assert running.stop().code == 0
         assert not pending.leftover.exists()
-        assert not pending.copy.exists()
         assert store.indexed_position() > indexed
         assert f"task:{RETRIED}" in ready_streams(store)
         assert signed_size(pending.data) == store.head()

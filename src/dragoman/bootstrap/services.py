@@ -19,11 +19,9 @@ from dragoman.core.mail import Mail
 from dragoman.core.trace import RecordTrace
 from dragoman.engine.hub import Hub
 from dragoman.engine.lint import explain_unrecognized
-from dragoman.engine.queries.handoffs import needed_artifact_hashes
 from dragoman.engine.request import Rejected
 from dragoman.engine.router import Router
 from dragoman.engine.store_facts import StoreFacts
-from dragoman.files.artifacts import ArtifactCleanup
 from dragoman.files.atomic_write import write_if_changed
 from dragoman.files.errors import Warn
 from dragoman.files.inbox import Inbox, SendResult
@@ -40,7 +38,6 @@ from dragoman.services.spawner import Spawner, SpawnPolicy, SpawnResult
 from dragoman.services.stale_stream_closer import StaleCarryOver, StaleStreamCloser
 from dragoman.services.timers import time_driven_services
 from dragoman.surfaces.cli.data_directory import DirectoryParts
-from dragoman.system.clock import SystemClock
 from dragoman.system.safe_fs import SafeDisk
 from dragoman.system.state_files import DeliveryCursor
 from dragoman.text.strict_json import MAX_BYTES
@@ -123,19 +120,13 @@ class FileServices(Struct, frozen=True):
     """Process changes that people and agents make to files."""
     commit_driven: tuple[FileService, ...] = ()
     """Bring the files up to date with the ledger."""
-    upkeep: tuple[FileService, ...] = ()
-    """Repair files, and remove what is not needed any more; this may take long."""
 
 
 def open_file_services(
     files: FileProjection, inbox: Inbox, sweep: Callable[[int], int]
 ) -> FileServices:
     """Services for the files; `sweep` removes what a crash has left of artifacts."""
-    store, warn, now = files.hub.store, files.warn, files.hub.clock.now
-    # By the time of the disk.
-    copies = ArtifactCleanup(
-        lambda: SafeDisk(files.data), lambda: needed_artifact_hashes(store), SystemClock().now
-    )
+    warn, now = files.warn, files.hub.clock.now
     process_inbox = FileService(
         "inbox", lambda: inbox.run_once(now()), warn, find_leftovers=inbox.failure_summary
     )
@@ -146,7 +137,6 @@ def open_file_services(
             FileService("artifacts", lambda: sweep(now()), warn),
         ),
         commit_driven=(files.service,),
-        upkeep=(FileService("artifact-cleanup", copies.remove_old, warn, monotonic),),
     )
 
 
@@ -194,8 +184,6 @@ def service_groups(
         ServiceGroup(
             "file-watch", files.polled, files.commit_driven, interval_seconds=2.0, idle_factor=100
         ),
-        # Once a day it reads all handoffs.
-        ServiceGroup("upkeep", files.upkeep, interval_seconds=60.0),
         # A check may take as long as its time limit, which delays no round after it.
         ServiceGroup(
             "checks",

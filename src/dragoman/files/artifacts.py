@@ -1,16 +1,12 @@
-"""Artifact store: files of handoffs are verified, copied under their SHA-256, and cleaned up.
+"""Artifact store: files of handoffs are verified, and copied under their SHA-256.
 
 A file is opened once and without following a link; what is hashed is what is copied, byte for
 byte. So what was verified is what is used, even if the file is swapped or changed afterwards
 (S-ACP-8).
-
-A copy is made before the handoff that needs it is recorded. So only a copy that was not used
-for a long time is removed; taking it again renews it, and both sides hold the same lock while
-they look.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from hashlib import sha256
 from io import FileIO
 from pathlib import Path
@@ -20,10 +16,8 @@ from dragoman.engine.ports import ArtifactMismatch, ExpectedArtifact, StoredArti
 from dragoman.files.atomic_write import ensure_folder
 from dragoman.files.layout import (
     ARTIFACTS,
-    ARTIFACTS_LOCK,
     artifact_path,
     artifacts_folder_path,
-    copies_folder_path,
     incoming_artifact_path,
 )
 from dragoman.system.safe_fs import FileKind, FileStat, SafeDisk
@@ -167,8 +161,7 @@ class FileArtifactStore:
     ) -> StoredArtifact | ArtifactMismatch:
         """Verify and copy a file: it is hashed while it is copied.
 
-        A copy that is there is replaced by this one, so that a damaged one is mended and the
-        cleanup takes none for old.
+        A copy that is there is replaced by this one, so that a damaged one is mended.
         """
         with ExitStack() as stack:
             disk = self._open_disk_in(self._data, stack)
@@ -180,8 +173,7 @@ class FileArtifactStore:
                 if isinstance(found, StoredArtifact):
                     copy_path = artifact_path(found.sha256)
                     ensure_folder(disk, copy_path.rpartition("/")[0])
-                    with disk.lock_nested(ARTIFACTS_LOCK):
-                        disk.replace(incoming, copy_path)
+                    disk.replace(incoming, copy_path)
                     disk.sync()
             finally:
                 disk.remove(incoming)
@@ -242,65 +234,3 @@ def _check_content(
             "different", f"it has the SHA-256 {actual}, and not {expected.sha256}"
         )
     return StoredArtifact(actual, size)
-
-
-# --- cleanup ----------------------------------------------------------------------------------
-
-_DAY_NS: Final = 86_400 * 1_000_000_000
-
-_MAX_AGE_NS: Final = 7 * _DAY_NS
-
-_NS_PER_MILLISECOND: Final = 1_000_000
-
-
-class ArtifactCleanup:
-    """Removes unused copies, at most once a day."""
-
-    def __init__(
-        self,
-        open_disk: Callable[[], SafeDisk],
-        find_needed: Callable[[], Container[str]],
-        now: Callable[[], int],
-    ) -> None:
-        """`now` is the clock of the file system, not the hub's."""
-        self._open_disk = open_disk
-        self._find_needed = find_needed
-        self._now = now
-
-    def remove_old(self) -> int:
-        """Remove copies that are old and not needed; returns their number."""
-        now = self._now() * _NS_PER_MILLISECOND
-        with closing(self._open_disk()) as disk:
-            last = disk.stat(ARTIFACTS_LOCK)
-            if last is not None and now - _DAY_NS < last.mtime_ns <= now:
-                return 0
-            # List the copies before asking which are needed: one that is taken in between was
-            # renewed.
-            old = [
-                copy.name
-                for folder in disk.list(copies_folder_path())
-                for copy in disk.list(copies_folder_path(folder.name))
-                if _is_old(copy, now)
-            ]
-            if not old:
-                return 0
-            needed = self._find_needed()
-            removed = sum(_remove_if_old(disk, name, now) for name in old if name not in needed)
-            with disk.lock_nested(ARTIFACTS_LOCK):
-                disk.touch(ARTIFACTS_LOCK)
-            disk.sync()
-            return removed
-
-
-def _is_old(copy: FileStat, now: int) -> bool:
-    return copy.kind == "file" and copy.mtime_ns < now - _MAX_AGE_NS
-
-
-def _remove_if_old(disk: SafeDisk, name: str, now: int) -> bool:
-    path = artifact_path(name)
-    with disk.lock_nested(ARTIFACTS_LOCK):
-        copy = disk.stat(path)
-        if copy is None or not _is_old(copy, now):
-            return False
-        disk.remove(path)
-        return True

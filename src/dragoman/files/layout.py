@@ -31,10 +31,6 @@ FOLDERS_LOCK: Final = "folders.lock"
 INBOX_LOCK: Final = "inbox.lock"
 """Held while messages of the inbox are sent and moved away."""
 
-ARTIFACTS_LOCK: Final = "artifacts.lock"
-"""Held while a copy is removed or found to exist. Its modification time is that of the last cleanup
-of copies."""
-
 GITIGNORE: Final = ".gitignore"
 IGNORE_ALL: Final = b"*\n"
 """Content of .gitignore, so that a repository around a data directory ignores it."""
@@ -110,11 +106,6 @@ def handoff_log_path(teamspace: str) -> str:
 def artifact_path(sha256: str) -> str:
     """Path of the verified copy of an artifact, by the hash of its content."""
     return f"{ARTIFACTS}/sha256/{sha256[:2]}/{sha256}"
-
-
-def copies_folder_path(prefix: str = "") -> str:
-    """Folder of all verified copies, or of those whose hash begins with these two digits."""
-    return f"{ARTIFACTS}/sha256/{prefix}".rstrip("/")
 
 
 def artifacts_folder_path(teamspace: str) -> str:

@@ -431,10 +431,6 @@ class Projector:
         cursor = self._cursor.load() or CursorRecord()
         return max(0, self._store.head() - cursor.position), tuple(cursor.failed)
 
-    def has_cursor(self) -> bool:
-        """True when the files were ever written completely: a restore may have been stopped."""
-        return self._cursor.load() is not None
-
     def list_blocked_paths(self) -> Iterator[str]:
         """Paths with another kind of file than expected; the next scan moves it aside."""
         for path, kind in _EXPECTED_KINDS.items():

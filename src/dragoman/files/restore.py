@@ -16,10 +16,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from shlex import quote
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from dragoman.core.attempt_state import Lease
@@ -50,14 +48,9 @@ from dragoman.files.archive import (
     read_whole,
 )
 from dragoman.files.errors import BadArchive, TargetTaken, explain_no_space
-from dragoman.files.layout import ARTIFACTS, CURSOR_FILE, GITIGNORE, IGNORE_ALL
+from dragoman.files.layout import ARTIFACTS, GITIGNORE, IGNORE_ALL
 from dragoman.files.ledger_loader import LedgerLoader
 from dragoman.system.safe_fs import OWNER_ONLY, SafeDisk, write_all
-
-RECORD_FILE: Final = "restored.json"
-"""Written when all else is complete. It stays, and says which archive the directory was made
-from."""
-
 
 T = TypeVar("T")
 
@@ -94,7 +87,10 @@ def restore_archive(archive: Path, profile: Profile, data: Path, tools: RestoreT
     """
     data = data.resolve()
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
-        raise TargetTaken(f"{data} is not empty: {_not_empty_remedy(data, profile)}")
+        raise TargetTaken(
+            f"{data} is not empty: {profile.reader} makes a new data directory. Name another one "
+            "with --data, or move what is there away"
+        )
     if data == Path.cwd():
         raise TargetTaken(
             f"{data} is the current directory: run the {profile.reader} from another one"
@@ -120,18 +116,6 @@ def restore_archive(archive: Path, profile: Profile, data: Path, tools: RestoreT
             raise explain_no_space(error, data) from error
         parent_disk.sync()
     return manifest
-
-
-def _not_empty_remedy(data: Path, profile: Profile) -> str:
-    if (data / RECORD_FILE).exists() and not (data / CURSOR_FILE).exists():
-        return (
-            "a restore was completed there, except for the files that show the ledger. "
-            f"`dragoman --data {quote(str(data))} rebuild-files` writes them"
-        )
-    return (
-        f"{profile.reader} makes a new data directory. Name another one with --data, or move what "
-        "is there away"
-    )
 
 
 def _explain_damage(archive: Path, profile: Profile, work: Callable[[], T]) -> T:
@@ -213,18 +197,6 @@ def _build(
         disk.sync()
     finally:
         store.close()
-    disk.write(RECORD_FILE, _format_record(checked.manifest))
-    disk.sync_later(RECORD_FILE)
-    disk.sync()
-
-
-def _format_record(manifest: Manifest) -> bytes:
-    fields = {
-        "ledger": manifest.ledger,
-        "entries": manifest.entries,
-        "madeAt": manifest.made_at,
-    }
-    return msgspec.json.encode(fields) + b"\n"
 
 
 def _load_members(

@@ -620,13 +620,6 @@ class SafeDisk:
             os.fsync(descriptor)
         self.sync_later(path)
 
-    def touch(self, path: str) -> bool:
-        """Set the modification time of a regular file to now; False when there is none."""
-        with self._open_regular(path, os.O_RDONLY) as descriptor:
-            if descriptor is not None:
-                os.utime(descriptor)
-            return descriptor is not None
-
     def tail(self, path: str) -> Tail:
         """Find the last whole line of a file of lines."""
         with self._open_regular(path, os.O_RDONLY) as descriptor:

@@ -1,14 +1,12 @@
-"""`tick --watch`, `rebuild-files`, `export` and `import`: files beside the ledger."""
+"""`tick`, `rebuild-files`, `export` and `import`: files beside the ledger."""
 
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dragoman.system.hub_lock import HubLock
 from tests.protocols.aof.hub import CHILD, PARENT, report, request, update
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
@@ -40,85 +38,19 @@ def snapshot(data: Path) -> dict[str, bytes]:
     }
 
 
-def run_between_polls(*steps: Callable[[], object]) -> Callable[[], bool]:
-    """Build a wait function that runs one step between two polls and stops after the last."""
-    remaining = list(steps)
-
-    def wait() -> bool:
-        if not remaining:
-            return False
-        remaining.pop(0)()
-        return True
-
-    return wait
-
-
-def run_until(*steps: tuple[Callable[[], object], Callable[[], bool]]) -> Callable[[], bool]:
-    """Build a wait function that runs a step, polls until its condition holds, then the next."""
-    remaining, conditions = list(steps), list[Callable[[], bool]]()
-
-    def wait() -> bool:
-        if conditions and not conditions[-1]():
-            return True
-        if not remaining:
-            return False
-        step, condition = remaining.pop(0)
-        conditions.append(condition)
-        step()
-        return True
-
-    return wait
-
-
 @proves("FILES-INBOX", "FILES-EDITS")
-def test_watch_applies_inbox_messages_and_moved_files(populated: Console) -> None:
+def test_tick_applies_inbox_messages_and_moved_files(populated: Console) -> None:
     inbox, ready = populated.data / "inbox/swe-backend", populated.data / "tasks/ready"
-    moved = populated.data / f"tasks/backlog/{CHILD}.md"
+    inbox.mkdir()
+    (inbox / "1.json").write_text(json.dumps(update(progress="Half of it")))
+    assert populated.ask("tick")["services"]["inbox"] == 1
+    (ready / f"{CHILD}.md").rename(populated.data / f"tasks/backlog/{CHILD}.md")
+    assert populated.ask("tick")["services"]["file-watch"] == 1
 
-    def message() -> None:
-        inbox.mkdir()
-        (inbox / "1.json").write_text(json.dumps(update(progress="Half of it")))
-
-    def move() -> None:
-        (ready / f"{CHILD}.md").rename(moved)
-
-    result = populated(
-        "tick",
-        "--watch",
-        "--json",
-        wait=run_until(
-            (message, (inbox / "processed/1.json").exists),
-            (move, lambda: "status: backlog" in moved.read_text()),
-        ),
-    )
-
-    assert result.code == 0
-    done = [line["services"] for line in result.objects]
-    assert sum(counts.get("inbox", 0) for counts in done) == 1
-    assert sum(counts.get("file-watch", 0) for counts in done) == 1
     assert (inbox / "processed/1.json").exists()
     assert "Progress: Half of it" in (populated.data / f"tasks/in-progress/{PARENT}.md").read_text()
     assert populated.ask("task", "show", CHILD)["status"] == "backlog"
     assert populated.ask("verify")["findings"] == []
-
-
-@proves("FILES-INBOX")
-def test_watch_is_refused_beside_a_running_hub(populated: Console) -> None:
-    with HubLock.acquire(populated.data, "dragoman up"):
-        result = populated("tick", "--watch", "--json", wait=run_between_polls(lambda: None))
-    assert (result.code, result.json["code"]) == (1, "hub_running")
-
-
-@proves("HUB-TROUBLE")
-def test_watch_warns_of_lagging_files_once_and_at_its_end(populated: Console) -> None:
-    (populated.data / "projection.lock").unlink()
-    (populated.data / "projection.lock").mkdir()
-    populated.ask("task", "create", "Not in the files")
-
-    result = populated("tick", "--watch", wait=run_between_polls(*[lambda: None] * 4))
-
-    assert result.code == 0
-    assert result.err.count("warning: the files lag behind the ledger: projection.lock") == 2
 
 
 @proves("FILES-COMPARE", "CLI-VERIFY")

@@ -262,21 +262,9 @@ class CommandContext(Struct, frozen=True):
             )
         self.print_warnings(directory)
 
-    def print_new_warnings(
-        self, directory: DataDirectory, already_printed: frozenset[str]
-    ) -> frozenset[str]:
-        """Print warnings that were not printed already; returns all warnings that hold now."""
-        problems = (service.last_problem.message for service in directory.parts.file_services)
-        current = frozenset((*directory.warnings, *problems))
-        self.print_warnings(directory, already_printed)
-        return current
-
-    def print_warnings(
-        self, directory: DataDirectory, already_printed: frozenset[str] = frozenset()
-    ) -> None:
+    def print_warnings(self, directory: DataDirectory) -> None:
         for warning in directory.warnings:
-            if warning not in already_printed:
-                self.err.line(("warning: ", "yellow"), warning)
+            self.err.line(("warning: ", "yellow"), warning)
         directory.warnings.clear()
 
     def _open_directory(self, *, create: bool, new_keys: bool = False) -> DataDirectory:

@@ -69,8 +69,6 @@ class VerifyReport(Struct):
     """Position up to which a valid signature covers the entries."""
     removal: str = ""
     """Sentence about checkpoints that were issued and are missing; a finding, too."""
-    files_complete: bool = True
-    """False: the files were never written completely."""
     warnings: list[str] = []
     """Nothing is wrong, but a person should know."""
 
@@ -203,7 +201,6 @@ def _verify_contents(directory: DataDirectory, bars: ProgressBars) -> VerifyRepo
                     f"{error.filename}: {error.strerror}. Move what is in the way aside, or make "
                     "the directory writable, and verify again"
                 )
-            report.files_complete = directory.projector.has_cursor()
         report.add_findings("artifacts", _find_artifact_problems(directory, report))
     return report
 
@@ -335,12 +332,6 @@ def _headline(report: VerifyReport) -> str:
 
 
 def _files_advice(report: VerifyReport) -> str:
-    if not report.files_complete:
-        return (
-            "its files were never completely written: the command that made this directory, "
-            "usually a restore, was interrupted. Nothing is lost; `dragoman rebuild-files` writes "
-            "them"
-        )
     do = "1 file does" if report.finding_count == 1 else f"{report.finding_count} files do"
     has_surplus = any(finding.problem.endswith(" is surplus") for finding in report.findings)
     return f"{do} not show it as it is{_REPAIR_FILES_HINT}{_SURPLUS_HINT * has_surplus}"
