@@ -117,8 +117,8 @@ class HubProcess:
         traces = trace_choices(settings, hub.redaction.redactor, hub, lambda: "")
         known_dialects = build_dialects(
             settings,
-            HandoffPorts(None, workq, hub.redaction.check_document),
-            replace(traces, tails=disk.tails),
+            lambda: HandoffPorts(None, workq, hub.redaction.check_document),
+            lambda: replace(traces, tails=disk.tails),
         )
         facts = StoreFacts(faulty, lambda _task, _ref: True, now=clock.now)
         self.router = Router(hub, known_dialects, facts)

@@ -11,36 +11,39 @@ from msgspec.structs import replace
 
 from dragoman.config import AgentSettings, Settings
 from dragoman.core.errors import Refusal, SettingsError
-from dragoman.core.trace import RecordTrace
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import ArtifactStore, Clock
 from dragoman.engine.workq import WorkQueue
-from dragoman.files.artifacts import FileArtifactStore
-from dragoman.protocols import acp, agentmail, aof, ccos, saop
-from dragoman.services.workq import HubWorkq
 from dragoman.system.clock import new_id
-from dragoman.system.redaction_carry_over_file import CarryOverFile
 from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.redact import Redactor
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from dragoman.core.trace import RecordTrace
+    from dragoman.protocols import acp, agentmail, saop
+    from dragoman.system.redaction_carry_over_file import CarryOverFile
+
 # --- traces -----------------------------------------------------------------------------------
 
 _CARRY_OVER_FOLDER = "carry-over"
 
 
-def open_carry_over(data: Path, secret: bytes, clock: Clock) -> CarryOverFile:
+def open_carry_over(data: Path, secret: bytes, clock: Clock) -> "CarryOverFile":
     """Carry-over of thoughts between chunks, shared by all processes."""
+    from dragoman.system.redaction_carry_over_file import CarryOverFile
+
     return CarryOverFile(data / _CARRY_OVER_FOLDER, secret, lambda: clock.now() / 1_000)
 
 
 def trace_choices(
     settings: Settings, redactor: Redactor, hub: Hub, head: Callable[[], str]
-) -> saop.Choices:
+) -> "saop.Choices":
     """SAOP settings."""
+    from dragoman.protocols import saop
+
     section = settings.saop
     return saop.Choices(
         adopt=section.adopt,
@@ -73,6 +76,8 @@ NO_HANDOFF_PORTS: Final = HandoffPorts()
 
 def handoff_ports(settings: Settings, hub: Hub, data: Path) -> HandoffPorts:
     """Ports of a hub on this data directory."""
+    from dragoman.files.artifacts import FileArtifactStore
+
     section = settings.handoffs
     artifacts = FileArtifactStore(
         data,
@@ -92,6 +97,8 @@ def handoff_ports(settings: Settings, hub: Hub, data: Path) -> HandoffPorts:
 def _open_workq(settings: Settings, hub: Hub) -> WorkQueue:
     section = settings.workq
     if not section.url:
+        from dragoman.services.workq import HubWorkq
+
         return HubWorkq(hub)
     from dragoman.system.http_client import SafeHttpClient
     from dragoman.system.workq_client import WorkqClient
@@ -101,8 +108,10 @@ def _open_workq(settings: Settings, hub: Hub) -> WorkQueue:
     )
 
 
-def handoff_choices(settings: Settings, ports: HandoffPorts) -> acp.Choices:
+def handoff_choices(settings: Settings, ports: HandoffPorts) -> "acp.Choices":
     """ACP settings."""
+    from dragoman.protocols import acp
+
     section = settings.handoffs
     return acp.Choices(
         adopt=section.adopt,
@@ -179,19 +188,20 @@ def _check_unique(dialects: tuple[Dialect, ...]) -> tuple[Dialect, ...]:
 class AllDialects(Sequence[Dialect]):
     """Our own dialects, and behind them the installed ones.
 
-    Those are looked for only when they are reached, because that takes longer than most commands.
+    Each is built when it is first reached, because that takes longer than most commands: a message
+    is seldom of the last one.
     """
 
-    def __init__(self, own: tuple[Dialect, ...]) -> None:
-        self._own = own
+    def __init__(self, *builders: Callable[[], Dialect]) -> None:
+        self._builders = tuple(map(cache, builders))
 
     @cached_property
     def _all(self) -> tuple[Dialect, ...]:
-        return _check_unique((*self._own, *_installed_dialects()))
+        return _check_unique((*(build() for build in self._builders), *_installed_dialects()))
 
     def __iter__(self) -> Iterator[Dialect]:
-        yield from self._own
-        yield from self._all[len(self._own) :]
+        yield from (build() for build in self._builders)
+        yield from self._all[len(self._builders) :]
 
     def __len__(self) -> int:
         return len(self._all)
@@ -206,48 +216,98 @@ class AllDialects(Sequence[Dialect]):
         return self._all[index]
 
 
-class OpenedDialects(Struct, frozen=True):
-    """The dialects, and what they share with the services."""
+class OpenedDialects(Struct, frozen=True, dict=True):
+    """The dialects of the hub on a data directory, and what they share with the services."""
 
-    dialects: Sequence[Dialect]
-    handoff_ports: HandoffPorts
-    carry_over: CarryOverFile
-    close_stream: Callable[[str, str], RecordTrace | None]
+    settings: Settings
+    data: Path
+    hub: Hub
+    secret: bytes
 
+    @cached_property
+    def dialects(self) -> AllDialects:
+        """All dialects."""
+        return build_dialects(
+            self.settings,
+            lambda: self.handoff_ports,
+            lambda: replace(self._trace_choices, tails=self.carry_over),
+        )
 
-def open_dialects(settings: Settings, data: Path, hub: Hub, secret: bytes) -> OpenedDialects:
-    """Open every dialect of the hub on this data directory."""
-    carry_over = open_carry_over(data, secret, hub.clock)
-    traces = trace_choices(settings, hub.redaction.redactor, hub, hub.engine.current_commit)
-    ports = handoff_ports(settings, hub, data)
-    built = build_dialects(settings, ports, replace(traces, tails=carry_over))
-    return OpenedDialects(built, ports, carry_over, partial(saop.final_chunk, choices=traces))
+    @cached_property
+    def handoff_ports(self) -> HandoffPorts:
+        """Ports of handoffs."""
+        return handoff_ports(self.settings, self.hub, self.data)
+
+    @cached_property
+    def carry_over(self) -> "CarryOverFile":
+        """Carry-over of thoughts between chunks."""
+        return open_carry_over(self.data, self.secret, self.hub.clock)
+
+    @cached_property
+    def _trace_choices(self) -> "saop.Choices":
+        hub = self.hub
+        return trace_choices(self.settings, hub.redaction.redactor, hub, hub.engine.current_commit)
+
+    def close_stream(self, key: str, held: str) -> "RecordTrace | None":
+        """End a thought that its sender never finished."""
+        from dragoman.protocols import saop
+
+        return saop.final_chunk(key, held, choices=self._trace_choices)
 
 
 def build_dialects(
     settings: Settings | None = None,
-    ports: HandoffPorts = NO_HANDOFF_PORTS,
-    traces: saop.Choices | None = None,
+    ports: Callable[[], HandoffPorts] = lambda: NO_HANDOFF_PORTS,
+    traces: "Callable[[], saop.Choices | None]" = lambda: None,
 ) -> AllDialects:
     """Build every dialect, in the order in which they are shown a message."""
     settings = settings or Settings()
-    own = (
-        aof.dialect(apply_immediately=settings.aof.apply_completion == "immediately"),
-        agentmail.dialect(_mail_choices(settings)),
-        acp.dialect(handoff_choices(settings, ports)),
-        ccos.dialect(
-            ccos.Choices(
-                policy=settings.ccos.policy,
-                max_agents=settings.ccos.max_agents,
-                patience_ms=settings.ccos.request_ms,
-                max_output_bytes=settings.ccos.max_output_bytes,
-                review_required=settings.ccos.review,
-                concurrency=_AgentConcurrency(settings.agents),
-            )
-        ),
-        saop.dialect(traces),
+    return AllDialects(
+        partial(_build_aof, settings),
+        partial(_build_agentmail, settings),
+        lambda: _build_acp(settings, ports()),
+        partial(_build_ccos, settings),
+        lambda: _build_saop(traces()),
     )
-    return AllDialects(own)
+
+
+def _build_aof(settings: Settings) -> Dialect:
+    from dragoman.protocols import aof
+
+    return aof.dialect(apply_immediately=settings.aof.apply_completion == "immediately")
+
+
+def _build_agentmail(settings: Settings) -> Dialect:
+    from dragoman.protocols import agentmail
+
+    return agentmail.dialect(_mail_choices(settings))
+
+
+def _build_acp(settings: Settings, ports: HandoffPorts) -> Dialect:
+    from dragoman.protocols import acp
+
+    return acp.dialect(handoff_choices(settings, ports))
+
+
+def _build_ccos(settings: Settings) -> Dialect:
+    from dragoman.protocols import ccos
+
+    return ccos.dialect(
+        ccos.Choices(
+            policy=settings.ccos.policy,
+            max_agents=settings.ccos.max_agents,
+            patience_ms=settings.ccos.request_ms,
+            max_output_bytes=settings.ccos.max_output_bytes,
+            review_required=settings.ccos.review,
+            concurrency=_AgentConcurrency(settings.agents),
+        )
+    )
+
+
+def _build_saop(traces: "saop.Choices | None") -> Dialect:
+    from dragoman.protocols import saop
+
+    return saop.dialect(traces)
 
 
 class _AgentConcurrency(Mapping[str, int]):
@@ -266,7 +326,9 @@ class _AgentConcurrency(Mapping[str, int]):
         return len(self._agents)
 
 
-def _mail_choices(settings: Settings) -> agentmail.Choices:
+def _mail_choices(settings: Settings) -> "agentmail.Choices":
+    from dragoman.protocols import agentmail
+
     section = settings.agentmail
     return agentmail.Choices(
         adopt=section.adopt,

@@ -5,7 +5,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from dragoman.bootstrap.dialects import OpenedDialects, open_dialects
+from dragoman.bootstrap.dialects import OpenedDialects
 from dragoman.bootstrap.projection import FileProjection
 from dragoman.config import Settings
 from dragoman.core.base import Role
@@ -34,7 +34,7 @@ class Routing(Struct, frozen=True):
 def open_routing(settings: Settings, secret: bytes, files: FileProjection) -> Routing:
     """Connect the hub with its dialects."""
     hub = files.hub
-    opened, facts = open_dialects(settings, files.data, hub, secret), _open_facts(files)
+    opened, facts = OpenedDialects(settings, files.data, hub, secret), _open_facts(files)
     # Of an engine that has its requests run elsewhere.
     forward: ForwardToHub | None = getattr(hub.engine, "forward", None)
     actions = action_dialect(ActionSettings(settings.retry, settings.attempts.pauses_limited))

@@ -28,11 +28,11 @@ def check_settings(settings: Settings, data: Path) -> None:
     check_store_url(settings.store.url)
     check_host_settings(settings.http)
     check_certificate(settings.http)
-    dialects = build_dialects(settings)
+    dialects = [dialect.name for dialect in build_dialects(settings)]
     for name, agent in settings.agents.items():
         check_agent_settings(name, agent)
         check_separation(name, agent, data)
-        _check_dialects(name, agent, [dialect.name for dialect in dialects])
+        _check_dialects(name, agent, dialects)
     tuple(variable_secrets(settings))
     notify_targets(settings, data)
     if settings.workq.url:

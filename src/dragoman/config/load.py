@@ -104,6 +104,7 @@ RESERVED_VARIABLES: Final = {
     "DRAGOMAN_FOLDER": "the folder of that task",
     "DRAGOMAN_PROMPT": "the file of its prompt",
     "DRAGOMAN_NOTIFICATION_ID": "the notification of a command that a hub has called",
+    "DRAGOMAN_CHECK": "the output file of a check that a hub runs",
     "DRAGOMAN_TASK_ID": "the task of that notification",
     "DRAGOMAN_LONG_TESTS": "for the tests of this project",
     "DRAGOMAN_SEED": "the seed of their random choices",
