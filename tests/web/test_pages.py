@@ -119,7 +119,7 @@ def test_letters_are_read_and_answered(browser: Browser, fleet: Fleet) -> None:
         page.get_by_role("button", name="The bank").click()
         panel = page.get_by_role("complementary", name="Letter")
         expect(panel).to_contain_text("It has changed its format.")
-        expect(panel).to_contain_text("read by owner")
+        expect(panel).to_contain_text("owner: read")
         panel.get_by_label("Your reply").fill("Ask them for a sample.")
         panel.get_by_role("button", name="Send").click()
         expect(panel.get_by_role("region", name="from owner")).to_contain_text("Ask them")
@@ -163,4 +163,31 @@ def test_ledger_is_shown_and_verified(browser: Browser, fleet: Fleet) -> None:
         expect(entries).to_contain_text("task.noted")
         page.get_by_role("button", name="Verify").click()
         expect(page.get_by_text(re.compile("every hash of .* is right"))).to_be_visible()
+        visited.check()
+
+
+def test_task_is_shown_as_it_was(browser: Browser, empty_fleet: Fleet) -> None:
+    fleet = empty_fleet
+    fleet.create("grown", "It has grown")
+    before = fleet.call("/v1/status")["position"]
+    fleet.claim("grown", "ada")
+    fleet.act("grown", "note", "ada", text="Written later.")
+    with visit(browser, fleet) as visited:
+        page = visited.go("/tasks/grown")
+        story = page.get_by_role("list", name="Story")
+        expect(story).to_contain_text("Written later.")
+        page.get_by_role("button", name="The past").click()
+        slider = page.get_by_role("slider", name="Position in the ledger")
+        expect(page.get_by_role("button", name="Note…")).to_have_count(0)
+        slider.press("ArrowLeft")
+        expect(story).not_to_contain_text("Written later.")
+        expect(story).to_contain_text("claimed by ada")
+        slider.fill(str(before))
+        way = page.get_by_role("list", name="The way of the task")
+        expect(way.locator("[aria-current]")).to_have_text(re.compile("Ready"))
+        page.get_by_role("link", name="Board").last.click()
+        expect(page.get_by_role("slider", name="Position in the ledger")).to_have_value(str(before))
+        # An hour has passed for nobody: a minute before the first entry is the beginning.
+        page.get_by_role("slider").press("Shift+ArrowLeft")
+        expect(page.get_by_role("status").filter(has_text="as of")).to_contain_text("entry 0 of")
         visited.check()

@@ -20,7 +20,7 @@ import { MOVES } from "../task/TaskActions";
 import { TaskPeek } from "../task/TaskPeek";
 import styles from "./Board.module.css";
 import { ActOnAll } from "./ActOnAll";
-import { PastBoard } from "./Past";
+import { PastBoard, pastOf } from "./Past";
 
 const COLUMNS = ["backlog", "ready", "in-progress", "review", "blocked", "deadletter", "done", "cancelled"];
 /** Columns that are folded until somebody opens them. */
@@ -35,8 +35,8 @@ interface Dragged {
 
 export function Board() {
   const [parameters] = useSearchParams();
-  const at = parameters.get("at");
-  return at === null ? <LiveBoard /> : <PastBoard at={Math.max(0, Math.floor(Number(at) || 0))} columns={COLUMNS} />;
+  const at = pastOf(parameters);
+  return at === null ? <LiveBoard /> : <PastBoard at={at} columns={COLUMNS} />;
 }
 
 function LiveBoard() {

@@ -140,6 +140,18 @@ function LetterState({ letter }: { letter: Letter }) {
   return <span className={page.quiet}>{letter.acked_by.length ? "acknowledged" : letter.read_by.length ? "read" : "stored"}</span>;
 }
 
+/** How far a letter has come with one of its recipients. */
+function Delivery({ letter, name }: { letter: Letter; name: string }) {
+  const isAcked = letter.acked_by.includes(name);
+  const words = isAcked ? "acknowledged" : letter.read_by.includes(name) ? "read" : "stored, not read yet";
+  return (
+    <Mark shape={isAcked ? "✓" : letter.waits_for.includes(name) ? "◆" : "○"} tone={isAcked ? "good" : letter.waits_for.includes(name) ? "wait" : "idle"}>
+      <bdi>{name}</bdi>: {words}
+      {letter.waits_for.includes(name) && ", is to acknowledge it"}
+    </Mark>
+  );
+}
+
 function Thread({ id, onClose }: { id: string; onClose: () => void }) {
   const session = useSession();
   const act = useAct();
@@ -187,11 +199,13 @@ function Thread({ id, onClose }: { id: string; onClose: () => void }) {
             <p className={task.prose} dir="auto">
               {plain(each.body_md)}
             </p>
-            <p className={page.small}>
-              {each.read_by.length ? `read by ${each.read_by.join(", ")}` : "stored, not read yet"}
-              {each.acked_by.length > 0 && ` · acknowledged by ${each.acked_by.join(", ")}`}
-              {each.waits_for.length > 0 && ` · waits for ${each.waits_for.join(", ")}`}
-            </p>
+            <ul className={page.delivery} aria-label="Delivery">
+              {[...new Set([...each.to, ...each.cc])].map((name) => (
+                <li key={name}>
+                  <Delivery letter={each} name={name} />
+                </li>
+              ))}
+            </ul>
           </section>
         ))}
       </div>
@@ -211,6 +225,8 @@ function Reply({ letter }: { letter: Letter }) {
   const [text, setText] = useState("");
   const [refusal, setRefusal] = useState("");
   const [isBusy, setBusy] = useState(false);
+  const field = useRef<HTMLTextAreaElement>(null);
+  useKeys({ r: () => field.current?.focus() });
   const others = [...new Set([letter.from, ...letter.to])].filter((name) => name !== session.name);
   const send = async (event: FormEvent) => {
     event.preventDefault();
@@ -228,7 +244,7 @@ function Reply({ letter }: { letter: Letter }) {
   };
   return (
     <form className={page.reply} onSubmit={(event) => void send(event)}>
-      <textarea aria-label="Your reply" placeholder={`Reply to ${others.join(", ")} as ${session.name}`} required maxLength={60_000} dir="auto" value={text} onChange={(event) => setText(event.target.value)} />
+      <textarea ref={field} aria-label="Your reply" placeholder={`Reply to ${others.join(", ")} as ${session.name}`} required maxLength={60_000} dir="auto" value={text} onChange={(event) => setText(event.target.value)} />
       <Button kind="primary" type="submit" disabled={isBusy || !text.trim()}>
         Send
       </Button>

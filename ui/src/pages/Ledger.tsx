@@ -1,7 +1,7 @@
 // The ledger: every entry with its position, stream and hash, from the newest back.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { useSearchParams } from "wouter";
+import { Link, useSearchParams } from "wouter";
 
 import { entriesPage, statusQuery } from "../api/queries";
 import type { EntryResource } from "../api/types";
@@ -110,6 +110,15 @@ function Entry({ entry, isHere }: { entry: EntryResource; isHere: boolean }) {
           </li>
           <li>
             hash <code>{entry.hash}</code>
+          </li>
+          <li>
+            <Link href={`/board?at=${entry.position}`}>The board as of this entry</Link>
+            {task && (
+              <>
+                {" · "}
+                <Link href={`/tasks/${encodeURIComponent(task)}?at=${entry.position}`}>the task as of it</Link>
+              </>
+            )}
           </li>
           <li>
             cause <code>{entry.cause}</code>

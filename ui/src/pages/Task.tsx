@@ -1,9 +1,9 @@
 // A task: where it stands, what one can do, and one story of everything that happened to it.
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 
-import { diffQuery, historyQuery, runsQuery, taskQuery } from "../api/queries";
+import { diffQuery, historyQuery, pastTaskQuery, runsQuery, statusQuery, taskQuery } from "../api/queries";
 import type { StoryItemResource, TaskDetail } from "../api/types";
 import { Button, wordsOf } from "../parts/controls";
 import { statusName, TaskStatus } from "../parts/marks";
@@ -15,30 +15,76 @@ import { StoryList } from "../task/StoryList";
 import { TaskActions } from "../task/TaskActions";
 import { TaskFacts, TaskNow } from "../task/TaskPeek";
 import { type Span, Timeline } from "../task/Timeline";
+import { InThePast, PastBar, pastOf } from "./Past";
+import past from "./Past.module.css";
 import styles from "./Task.module.css";
 
 const TABS = { story: "Story", diff: "Diff", terminal: "Terminal", entries: "Entries" } as const;
 
 export function TaskPage({ id }: { id: string }) {
-  const found = useQuery(taskQuery(id));
+  const [parameters] = useSearchParams();
+  const at = pastOf(parameters);
+  useKeys({ Escape: () => history.back() });
+  if (at === null) return <TaskView id={id} at={null} />;
+  return (
+    <InThePast>
+      <TaskView id={id} at={at} />
+    </InThePast>
+  );
+}
+
+/** The task now, or as it was at a position of the ledger. */
+function TaskView({ id, at }: { id: string; at: number | null }) {
+  const now = useQuery({ ...taskQuery(id), enabled: at === null });
+  const then = useQuery({ ...pastTaskQuery(id, at ?? 0), enabled: at !== null, placeholderData: keepPreviousData });
+  const found = at === null ? now : then;
+  const status = useQuery(statusQuery);
   const [parameters, setParameters] = useSearchParams();
   const tab = parameters.get("tab") ?? "story";
-  const setTab = (next: string) => setParameters(next === "story" ? {} : { tab: next }, { replace: true });
-  useKeys({ Escape: () => history.back() });
+  const change = (name: string, value: string | null) =>
+    setParameters(
+      (old) => {
+        const next = new URLSearchParams(old);
+        if (value === null) next.delete(name);
+        else next.set(name, value);
+        return next;
+      },
+      { replace: true },
+    );
+  const head = status.data?.position;
+  const bar = at !== null && (
+    <div className={styles.past}>
+      <PastBar at={at} />
+    </div>
+  );
   if (found.data === undefined) {
-    return found.error ? <Failed error={found.error} retry={() => void found.refetch()} /> : <Loading rows={6} />;
+    return (
+      <>
+        {bar}
+        {found.error ? <Failed error={found.error} retry={() => void found.refetch()} /> : <Loading rows={6} />}
+      </>
+    );
   }
   const task = found.data;
   return (
-    <article className={styles.page}>
+    <article className={`${styles.page} ${at === null ? "" : past.past}`}>
       <header className={styles.head}>
         <p className={styles.crumbs}>
-          <Link href="/board">Board</Link>
+          <Link href={at === null ? "/board" : `/board?at=${at}`}>Board</Link>
           <code>{task.id}</code>
         </p>
         <h1 dir="auto">{task.title}</h1>
-        <StatePath task={task} />
-        <TaskActions task={task} withKeys />
+        <StatePath task={task} at={at} />
+        {bar || (
+          <div className={styles.doings}>
+            <TaskActions task={task} withKeys />
+            {head !== undefined && (
+              <Button kind="quiet" onClick={() => change("at", String(head))}>
+                The past
+              </Button>
+            )}
+          </div>
+        )}
       </header>
       <aside className={styles.side} aria-label="About the task">
         <TaskNow task={task} />
@@ -55,22 +101,30 @@ export function TaskPage({ id }: { id: string }) {
       <section className={styles.main}>
         <div className={styles.tabs} role="tablist" aria-label="Views">
           {Object.entries(TABS).map(([key, name]) => (
-            <button key={key} type="button" role="tab" aria-selected={tab === key} onClick={() => setTab(key)}>
+            <button key={key} type="button" role="tab" aria-selected={tab === key} onClick={() => change("tab", key === "story" ? null : key)}>
               {name}
             </button>
           ))}
         </div>
-        {tab === "diff" ? <Diff id={task.id} /> : tab === "terminal" ? <Terminal id={task.id} /> : tab === "entries" ? <Entries id={task.id} /> : <StoryView id={task.id} />}
+        {tab === "diff" ? <Diff id={task.id} /> : tab === "terminal" ? <Terminal id={task.id} at={at} /> : tab === "entries" ? <Entries id={task.id} at={at} /> : <StoryView id={task.id} at={at} />}
       </section>
     </article>
   );
 }
 
+/** The story up to a position. */
+function useStory(id: string, at: number | null) {
+  const story = useQuery(storyQuery(id, useQueryClient()));
+  const all = story.data?.items;
+  const items = useMemo(() => all && (at === null ? all : all.filter((item) => item.position <= at)), [all, at]);
+  return { story, items };
+}
+
 /** The statuses that the task has gone through, and where it is. */
-function StatePath({ task }: { task: TaskDetail }) {
-  const story = useQuery(storyQuery(task.id, useQueryClient()));
+function StatePath({ task, at }: { task: TaskDetail; at: number | null }) {
+  const { items } = useStory(task.id, at);
   const path: { status: string; at: string }[] = [];
-  for (const item of story.data?.items ?? []) {
+  for (const item of items ?? []) {
     if (item.status && item.status !== path.at(-1)?.status) path.push({ status: item.status, at: item.at });
   }
   const shown = path.slice(-7);
@@ -92,13 +146,13 @@ function StatePath({ task }: { task: TaskDetail }) {
   );
 }
 
-function StoryView({ id }: { id: string }) {
-  const story = useQuery(storyQuery(id, useQueryClient()));
+function StoryView({ id, at }: { id: string; at: number | null }) {
+  const { story, items: told } = useStory(id, at);
   const runs = useQuery(runsQuery(id));
   const [hidden, setHidden] = useState<ReadonlySet<Group>>(new Set());
   const [span, setSpan] = useState<Span | null>(null);
   const [selected, setSelected] = useState<number | null>(null);
-  const items = useMemo(() => story.data?.items ?? [], [story.data]);
+  const items = useMemo(() => told ?? [], [told]);
   const shown = useMemo(() => items.filter((item) => !hidden.has(groupOf(item)) && within(item, span)), [items, hidden, span]);
   const counts = useMemo(() => count(items), [items]);
   if (story.data === undefined) {
@@ -109,7 +163,7 @@ function StoryView({ id }: { id: string }) {
   const isDecisionsOnly = groups.every((group) => hidden.has(group) === (group !== "decisions"));
   return (
     <>
-      <Timeline items={items} runs={runs.data?.runs ?? []} span={span} onSpan={setSpan} onSelect={setSelected} />
+      <Timeline items={items} runs={at === null ? (runs.data?.runs ?? []) : []} span={span} onSpan={setSpan} onSelect={setSelected} />
       <div className={styles.chips} role="group" aria-label="What is shown">
         {groups.map((group) => (
           <button key={group} type="button" aria-pressed={!hidden.has(group)} onClick={() => toggle(group)}>
@@ -188,12 +242,12 @@ function kindOf(line: string): string {
 
 const MAX_LINES = 10_000;
 
-function Terminal({ id }: { id: string }) {
-  const story = useQuery(storyQuery(id, useQueryClient()));
-  if (story.data === undefined) {
+function Terminal({ id, at }: { id: string; at: number | null }) {
+  const { story, items } = useStory(id, at);
+  if (items === undefined) {
     return story.error ? <Failed error={story.error} retry={() => void story.refetch()} /> : <Loading rows={8} />;
   }
-  const lines = story.data.items.filter((item) => item.kind === "terminal");
+  const lines = items.filter((item) => item.kind === "terminal");
   if (!lines.length) return <Empty>No terminal of an attempt was recorded; an agent that sends SANDBOX_PULSE events, or is traced, has one.</Empty>;
   return (
     <pre className={styles.terminal} tabIndex={0}>
@@ -202,14 +256,14 @@ function Terminal({ id }: { id: string }) {
   );
 }
 
-function Entries({ id }: { id: string }) {
+function Entries({ id, at }: { id: string; at: number | null }) {
   const history = useQuery(historyQuery(id));
   if (history.data === undefined) {
     return history.error ? <Failed error={history.error} retry={() => void history.refetch()} /> : <Loading rows={8} />;
   }
   return (
     <ol className={styles.entries} tabIndex={0} aria-label="Entries of the ledger">
-      {history.data.events.map((entry) => (
+      {history.data.events.filter((entry) => at === null || entry.position <= at).map((entry) => (
         <li key={entry.position}>
           <details>
             <summary>

@@ -8,7 +8,9 @@ const KEYS: [string, string][] = [
   ["m", "move the selected task"],
   ["a", "assign the selected task"],
   [".", "pause and go on with live updates"],
-  ["/", "go to a task"],
+  ["/", "search and commands (or Ctrl K, ⌘K)"],
+  ["r", "reply to the open letter"],
+  ["← →", "in the past: an entry; with Shift: a minute"],
   ["?", "this list"],
 ];
 

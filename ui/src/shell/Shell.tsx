@@ -1,19 +1,20 @@
 // The frame of every page: where one can go, whether what is shown is live, and who is signed in.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
-import { Link, useLocation } from "wouter";
+import { type ReactNode, useEffect, useState } from "react";
+import { Link, useLocation, useSearch } from "wouter";
 
-import { call, get } from "../api/client";
+import { call } from "../api/client";
 import { sessionQuery, statusQuery } from "../api/queries";
-import type { TaskDetail } from "../api/types";
 import { useLive } from "../live/live";
-import { Button, wordsOf } from "../parts/controls";
+import { Button, Dialog, Field } from "../parts/controls";
 import { formatClock, noteHubTime } from "../parts/time";
 import { useSession } from "../session";
 import { KeyHelp } from "./KeyHelp";
 import { useKeys } from "./keys";
+import { type Command, Palette } from "./Palette";
 import styles from "./Shell.module.css";
 import { applyTheme, savedTheme, type Theme } from "./theme";
+import { removeView, saveView, useViews } from "./views";
 
 const PAGES = [
   { path: "/", name: "Needs you", key: "n", icon: "M8 2v7M8 12.5v1" },
@@ -24,12 +25,22 @@ const PAGES = [
   { path: "/ledger", name: "Ledger", key: "l", icon: "M3 3.5h10M3 8h10M3 12.5h6" },
 ];
 
+const ICON = "/icon.svg";
+const WAITS = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#2b4fa8"/><path d="M8 11h13m-4-4 4 4-4 4M24 21H11m4-4-4 4 4 4" fill="none" stroke="#fff" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round"/><circle cx="25" cy="7" r="6" fill="#f0a83c" stroke="#fff" stroke-width="2"/></svg>')}`;
+
+/** A dot on the icon of the tab while something waits for a person. */
+function showDot(isShown: boolean): void {
+  const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
+  const href = isShown ? WAITS : ICON;
+  if (icon && icon.getAttribute("href") !== href) icon.setAttribute("href", href);
+}
+
 export function Shell({ children }: { children: ReactNode }) {
   const [path, navigate] = useLocation();
   const live = useLive();
   const status = useQuery(statusQuery);
   const [isHelpOpen, setHelpOpen] = useState(false);
-  const search = useRef<HTMLInputElement>(null);
+  const [isSearching, setSearching] = useState(false);
   const waiting = Object.values(status.data?.attentionCounts ?? {}).reduce((sum, one) => sum + one, 0);
 
   const at = status.data?.at;
@@ -38,14 +49,29 @@ export function Shell({ children }: { children: ReactNode }) {
   }, [at]);
   useEffect(() => {
     document.title = waiting ? `(${waiting}) dragoman` : "dragoman";
+    showDot(waiting > 0);
   }, [waiting]);
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || document.querySelector("dialog[open]")) return;
+      event.preventDefault();
+      setSearching(true);
+    };
+    window.addEventListener("keydown", press);
+    return () => window.removeEventListener("keydown", press);
+  }, []);
 
   useKeys({
     ...Object.fromEntries(PAGES.map((page) => [`g ${page.key}`, () => navigate(page.path)])),
     "?": () => setHelpOpen(true),
     ".": () => live.setPaused(!live.isPaused),
-    "/": () => search.current?.focus(),
+    "/": () => setSearching(true),
   });
+  const commands: Command[] = [
+    ...PAGES.map((page) => ({ name: page.name, hint: `page · g ${page.key}`, run: () => navigate(page.path) })),
+    { name: live.isPaused ? "Go on with live updates" : "Pause live updates", hint: "command · .", run: () => live.setPaused(!live.isPaused) },
+    { name: "Keys", hint: "command · ?", run: () => setHelpOpen(true) },
+  ];
 
   const isHere = (page: string) => (page === "/" ? path === "/" : path.startsWith(page) || (page === "/board" && path.startsWith("/tasks")));
   return (
@@ -71,9 +97,13 @@ export function Shell({ children }: { children: ReactNode }) {
             )}
           </Link>
         ))}
+        <Views />
       </nav>
       <header className={styles.bar}>
-        <GoTo input={search} />
+        <button type="button" className={styles.search} onClick={() => setSearching(true)} aria-keyshortcuts="Control+K Meta+K /">
+          <span>Search and commands</span>
+          <kbd>/</kbd>
+        </button>
         <ConnectionState />
         <ThemeButton />
         <Account />
@@ -81,50 +111,46 @@ export function Shell({ children }: { children: ReactNode }) {
       <main id="content" className={styles.content} data-stale={live.connection === "lost" || undefined} tabIndex={-1}>
         {children}
       </main>
+      {isSearching && <Palette commands={commands} onClose={() => setSearching(false)} />}
       {isHelpOpen && <KeyHelp pages={PAGES} onClose={() => setHelpOpen(false)} />}
     </div>
   );
 }
 
-/** Goes to a task by any of its names. */
-function GoTo({ input }: { input: React.RefObject<HTMLInputElement | null> }) {
-  const [, navigate] = useLocation();
-  const [refusal, setRefusal] = useState("");
-  const go = async (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const form = event.currentTarget;
-    const name = String(new FormData(form).get("task")).trim();
-    if (!name) return;
-    try {
-      const task = await get<TaskDetail>(`/v1/tasks/${encodeURIComponent(name)}`);
-      form.reset();
-      setRefusal("");
-      input.current?.blur();
-      navigate(`/tasks/${encodeURIComponent(task.id)}`);
-    } catch (error) {
-      setRefusal(wordsOf(error));
-    }
-  };
+/** The saved views, and a button for the address that is open, where it has filters. */
+function Views() {
+  const [path] = useLocation();
+  const search = useSearch();
+  const views = useViews();
+  const [isAsked, setAsked] = useState(false);
+  const here = search ? `${path}?${search}` : path;
+  const isNew = search !== "" && !views.some((view) => view.path === here);
+  const save = async (form: FormData) => saveView({ name: String(form.get("name")).trim(), path: here });
   return (
-    <form className={styles.search} role="search" onSubmit={(event) => void go(event)}>
-      <input
-        ref={input}
-        name="task"
-        type="search"
-        placeholder="Go to task…"
-        aria-label="Go to a task by its name"
-        autoComplete="off"
-        spellCheck={false}
-        maxLength={300}
-        onInput={() => setRefusal("")}
-        onKeyDown={(event) => event.key === "Escape" && input.current?.blur()}
-      />
-      {refusal && (
-        <span className={styles.notFound} role="alert">
-          <bdi>{refusal}</bdi>
+    <div className={styles.views}>
+      {views.map((view) => (
+        <span key={view.name} className={styles.view}>
+          <Link href={view.path} aria-current={view.path === here ? "page" : undefined}>
+            <bdi>{view.name}</bdi>
+          </Link>
+          <button type="button" aria-label={`forget the view ${view.name}`} onClick={() => removeView(view.name)}>
+            ×
+          </button>
         </span>
+      ))}
+      {isNew && (
+        <Button kind="quiet" onClick={() => setAsked(true)}>
+          Save this view…
+        </Button>
       )}
-    </form>
+      {isAsked && (
+        <Dialog title="Save this view" confirm="Save" run={save} onClose={() => setAsked(false)}>
+          <Field label="Name" hint="It is kept in this browser.">
+            <input name="name" required maxLength={60} autoFocus dir="auto" />
+          </Field>
+        </Dialog>
+      )}
+    </div>
   );
 }
 

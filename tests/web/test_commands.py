@@ -1,0 +1,82 @@
+"""Search and commands, saved views, and what the tab says of what waits."""
+
+import re
+
+from playwright.sync_api import Browser, expect
+
+from tests.requirements import proves
+from tests.web.browser import visit
+from tests.web.fleet import Fleet
+
+pytestmark = proves("WEB-PAGES")
+
+
+@proves("WEB-ACCESS")
+def test_palette_finds_tasks_agents_and_pages_by_the_keyboard(
+    browser: Browser, fleet: Fleet
+) -> None:
+    with visit(browser, fleet) as visited:
+        page = visited.page
+        page.keyboard.press("Control+k")
+        palette = page.get_by_role("dialog", name="Search and commands")
+        field = palette.get_by_role("combobox")
+        expect(field).to_be_focused()
+        field.press_sequentially("redirect loop")
+        expect(palette.get_by_role("option")).to_have_text([re.compile("fix-login")])
+        field.press("Enter")
+        page.wait_for_url("**/tasks/fix-login")
+        page.keyboard.press("/")
+        field.fill("cyd")
+        expect(palette.get_by_role("option", name="cyd agent")).to_be_visible()
+        field.press("Enter")
+        page.wait_for_url("**/agents/cyd")
+        page.keyboard.press("/")
+        field.fill("board")
+        field.press("ArrowDown")
+        field.press("ArrowUp")
+        field.press("Enter")
+        page.wait_for_url("**/board")
+        page.keyboard.press("/")
+        field.fill("nothing has this name")
+        expect(palette).to_contain_text("Nothing has this name.")
+        page.keyboard.press("Escape")
+        expect(palette).to_be_hidden()
+        visited.check()
+
+
+def test_view_is_saved_opened_and_forgotten(browser: Browser, fleet: Fleet) -> None:
+    with visit(browser, fleet) as visited:
+        page = visited.go("/board?agent=cyd")
+        rail = page.get_by_role("navigation", name="Pages")
+        rail.get_by_role("button", name="Save this view…").click()
+        page.get_by_label("Name", exact=True).fill("Work of cyd")
+        page.get_by_role("button", name="Save", exact=True).click()
+        rail.get_by_role("link", name="Ledger").click()
+        page.wait_for_url("**/ledger")
+        page.reload()
+        rail.get_by_role("link", name="Work of cyd").click()
+        page.wait_for_url("**/board?agent=cyd")
+        expect(page.get_by_label("Only of this agent")).to_have_value("cyd")
+        rail.get_by_role("button", name="forget the view Work of cyd").click()
+        expect(rail.get_by_role("link", name="Work of cyd")).to_have_count(0)
+        # What somebody else has left in its place is no view.
+        for nonsense in ("{", "7", '[null, {"name": "x", "path": "javascript:1"}]'):
+            page.evaluate("text => localStorage.setItem('dragoman-views', text)", nonsense)
+            page.reload()
+            expect(page.get_by_role("heading", name="Board")).to_be_visible()
+            expect(rail.get_by_role("link", name="x", exact=True)).to_have_count(0)
+        visited.check()
+
+
+def test_tab_has_a_dot_while_somebody_waits(browser: Browser, empty_fleet: Fleet) -> None:
+    fleet = empty_fleet
+    fleet.create("asked", "It asks")
+    fleet.claim("asked", "ada")
+    with visit(browser, fleet) as visited:
+        icon = visited.page.locator("link[rel=icon]")
+        expect(icon).to_have_attribute("href", "/icon.svg")
+        fleet.act("asked", "ask", "ada", text="Which one?")
+        expect(icon).to_have_attribute("href", re.compile("^data:image/svg"))
+        fleet.act("asked", "answer", text="This one.")
+        expect(icon).to_have_attribute("href", "/icon.svg")
+        visited.check()
