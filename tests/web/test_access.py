@@ -17,6 +17,8 @@ PATHS = (
     "/board?task=import-rates",
     "/board?at=20",
     "/tasks/import-rates",
+    "/tasks/fix-login?at=40",
+    "/tasks/fix-login?tab=terminal",
     "/handoffs",
     "/agents/cyd",
     "/inbox?agent=ben",
@@ -49,4 +51,11 @@ def test_axe_finds_nothing_serious(
             page.evaluate(script)
             if found := find_faults(page):
                 faults[path] = found
+        for opener in ("Search and commands", "Act on all…"):
+            page = visited.go("/board?words=login")
+            page.get_by_role("button", name=opener).click()
+            page.get_by_role("dialog").wait_for()
+            page.evaluate(script)
+            if found := find_faults(page):
+                faults[opener] = found
         assert faults == {}

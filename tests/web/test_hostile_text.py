@@ -3,6 +3,7 @@
 from playwright.sync_api import Browser, expect
 
 from tests.protocols.acp.hub import offer
+from tests.protocols.saop.hub import completed, event, invoked, pulse, thought
 from tests.requirements import proves
 from tests.web.browser import visit
 from tests.web.fleet import Fleet
@@ -19,10 +20,13 @@ def plant(fleet: Fleet) -> str:
     """Put hostile text into every field that an agent can write; return the handoff's id."""
     text = f"{HOSTILE} {TERMINAL}"
     fleet.create("hostile", HOSTILE, body=text)
-    fleet.claim("hostile", "ada")
+    fleet.act("hostile", "claim", "ada", agent="ada", session="hostile")
     fleet.act("hostile", "note", "ada", text=text)
     fleet.act("hostile", "update", "ada", progress=text)
     fleet.act("hostile", "ask", "ada", text=text)
+    trace = (thought(text), invoked("c", command=text), pulse(text), completed("c"))
+    for number, payload in enumerate(trace, start=1):
+        fleet.call("/v1/saop/saop.event", event(number, payload, "hostile"), "ada")
     fleet.create("given-up", HOSTILE, max_attempts=1)
     fleet.claim("given-up", "ben")
     fleet.act("given-up", "fail", "ben", notes=text)
@@ -48,6 +52,9 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Browser, empty_fleet: F
         "/board?task=hostile",
         "/tasks/hostile",
         "/tasks/hostile?tab=entries",
+        "/tasks/hostile?tab=terminal",
+        f"/tasks/hostile?at={fleet.call('/v1/status')['position']}",
+        "/board?words=window.hacked",
         "/tasks/given-up",
         f"/handoffs/{handoff}",
         "/agents/cyd",
