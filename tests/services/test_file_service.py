@@ -119,19 +119,3 @@ def test_unreadable_inbox_message_is_reported_as_waiting_not_as_lagging() -> Non
     FileService("inbox", read_inbox, reports.append).run_once(0)
     assert reports[0].startswith("messages wait in the inbox: a.json: Permission denied")
     assert "recorded" not in reports[0]
-
-
-@proves("FILES-DISK")
-def test_scan_pauses_twenty_times_as_long_as_it_took() -> None:
-    clock, scans = [0.0], list[float]()
-
-    def scan() -> int:
-        scans.append(clock[0])
-        clock[0] += 2
-        return 1
-
-    service = FileService("files", scan, lambda _: None, lambda: clock[0])
-    for at in (0.0, 5.0, 41.0, 42.0, 50.0):
-        clock[0] = max(clock[0], at)
-        service.run_once(0)
-    assert scans == [0.0, 42.0]

@@ -5,7 +5,6 @@ from contextlib import closing
 from functools import partial
 from math import inf
 from pathlib import Path
-from time import monotonic
 
 from msgspec import Struct
 
@@ -133,7 +132,7 @@ def open_file_services(
     return FileServices(
         inbox=(process_inbox,),
         polled=(
-            FileService("file-watch", files.projector.scan, warn, monotonic),
+            FileService("file-watch", files.projector.scan, warn),
             FileService("artifacts", lambda: sweep(now()), warn),
         ),
         commit_driven=(files.service,),
@@ -230,7 +229,6 @@ def build_parts(
     )
     return DirectoryParts(
         service_groups(hub, settings, routing.router, ports),
-        (*file_services.inbox, *file_services.polled, *file_services.commit_driven),
         partial(_service_remarks, inbox, notifier),
         artifacts.verify_copy,
     )

@@ -34,7 +34,7 @@ def test_json_describes_the_effect_of_a_message(
     claimed: Console, message_file: MessageFiles
 ) -> None:
     path = message_file(report())
-    task = {"id": PARENT, "status": "in-progress", "now": "in-progress"}
+    task = {"id": PARENT, "status": "in-progress"}
     warning = f"there is no file outputs/summary.md in the folder of {PARENT}"
 
     first = claimed.ask("send", path)
@@ -259,15 +259,17 @@ def test_size_limit_in_the_refusal_is_exact(dragoman: Console, message_file: Mes
     assert refused["detail"] == "it has more than 262144 bytes, and no more are taken"
 
 
-def test_repeat_reports_the_current_status(claimed: Console, message_file: MessageFiles) -> None:
+def test_repeat_reports_the_status_of_the_first_answer(
+    claimed: Console, message_file: MessageFiles
+) -> None:
     path = message_file(report())
     claimed.ask("send", path)
     claimed.ask("session-end")
 
     again = claimed.ask("send", path)
     assert (again["repeated"], again["effects"]) == (True, [])
-    assert again["tasks"] == [{"id": PARENT, "status": "in-progress", "now": "review"}]
-    assert f"  {PARENT} is review (it was in-progress then)\n" in claimed("send", path).out
+    assert again["tasks"] == [{"id": PARENT, "status": "in-progress"}]
+    assert f"  {PARENT} was in-progress\n" in claimed("send", path).out
 
 
 def test_impossible_transition_is_written_into_the_work_log(

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from dragoman.engine.subscribe import CommitHints
     from dragoman.files.archive import Manifest
     from dragoman.files.projector import Projector
-    from dragoman.services.file_service import FileService
     from dragoman.services.notifier import DeliveryStatus
     from dragoman.services.scheduler import Service, ServiceGroup
     from dragoman.surfaces.cli.hub_lifecycle import HubProcess
@@ -83,8 +82,6 @@ class DirectoryParts(Struct, frozen=True):
 
     service_groups: "tuple[ServiceGroup, ...]"
     """All services, in the order in which `tick` runs them; a group shares a thread of `up`."""
-    file_services: "tuple[FileService, ...]"
-    """Services that handle plain files only."""
     service_remarks: Callable[[], Mapping[str, str]]
     """Service -> remark on its last run, beside its count."""
     verify_artifact: "Callable[[str], ArtifactMismatch | None]"

@@ -55,17 +55,13 @@ def send(context: CommandContext, source: SourceArgument = STANDARD_INPUT) -> Co
         if isinstance(answer, Rejected):
             return context.rejection_result(answer, in_dialect=True)
         effect_lines = tuple(describe_effects(directory.hub.store, answer))
-        statuses = current_statuses(directory.hub.store, answer)
     tasks = {receipt.task: receipt.status for receipt in answer.receipts if receipt.task}
     data: dict[str, object] = {
         "dialect": answer.dialect,
         "type": answer.kind,
         "agent": answer.actor,
         "reply": answer.reply,
-        "tasks": [
-            {"id": task, "status": status, "now": statuses.get(task, status)}
-            for task, status in tasks.items()
-        ],
+        "tasks": [{"id": task, "status": status} for task, status in tasks.items()],
         "effects": effect_lines,
         "warnings": answer.warnings,
         "repeated": answer.repeated,
@@ -77,9 +73,7 @@ def send(context: CommandContext, source: SourceArgument = STANDARD_INPUT) -> Co
         for effect in effect_lines:
             screen.line(f"  {effect}")
         for task, status in tasks.items():
-            current = statuses.get(task, status)
-            then = f" (it was {status} then)" if current != status else ""
-            screen.line(f"  {task} is {current}{then}")
+            screen.line(f"  {task} {'was' if answer.repeated else 'is'} {status}")
         if not answer.receipts:
             screen.json(answer.reply)  # it was a query
         for warning in answer.warnings:
@@ -190,14 +184,6 @@ def describe_effects(store: "Store", accepted: "Accepted") -> Iterator[str]:
         )
         if text:
             yield text
-
-
-def current_statuses(store: "Store", accepted: "Accepted") -> dict[str, str]:
-    """Task -> its current status, which for a repeat may differ from the status of then."""
-    from dragoman.engine.queries.tasks import find_task
-
-    views = [find_task(store, receipt.task) for receipt in accepted.receipts if receipt.task]
-    return {view.task.id: view.task.status for view in views if not isinstance(view, Refusal)}
 
 
 def _mail_posted_text(command: PostMail, receipt: "Receipt") -> str:
