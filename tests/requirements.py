@@ -1670,6 +1670,35 @@ _MANIFEST: tuple[Requirement, ...] = (
         "and offers what the role of the reader allows.",
     ),
     Requirement(
+        "TOP-PAGES",
+        "Terminal",
+        "`dragoman top` shows what needs a person, who works, the board, the ledger and the story "
+        "of a task, live, at 80×24 and more.",
+    ),
+    Requirement(
+        "TOP-ACTIONS",
+        "Terminal",
+        "What `status` suggests for a need is a key of `dragoman top`, confirmed before it is "
+        "done; a refusal is told in words, and a role that may not act is offered nothing.",
+    ),
+    Requirement(
+        "TOP-SAFE-TEXT",
+        "Terminal",
+        "No text of an agent is markup or steers the terminal: it is shown as it is.",
+    ),
+    Requirement(
+        "TOP-CONNECTION",
+        "Terminal",
+        "`dragoman top` tells a lost connection, a restart and missing entries, and recovers; a "
+        "hub that refuses it at the start, or does not answer, ends it with the reason.",
+    ),
+    Requirement(
+        "TOP-COMMAND",
+        "Terminal",
+        "`dragoman top` works through the hub here or elsewhere, and says in a sentence what it "
+        "lacks: the extra, a terminal, a hub.",
+    ),
+    Requirement(
         "HTTP-HEALTH",
         "HTTP",
         "/healthz shows that the process is alive; /readyz reports the state of store, ledger "

@@ -2,6 +2,9 @@
 
 import ssl
 
+TlsVerification = ssl.SSLContext | bool
+"""Verification of a hub's certificate; True: by the public authorities."""
+
 
 def unverified_context() -> ssl.SSLContext:
     """TLS without verification: for an address of this machine, found through its own lock file."""

@@ -29,7 +29,7 @@ COMMANDS = [
 ]
 """Every command as a tuple of its words."""
 
-NEED_HUB = (("open",), ("reload",))
+NEED_HUB = (("open",), ("reload",), ("top",))
 """Commands that speak to a running hub, which has its own clock."""
 
 TESTED_APART = (("up",), ("mcp",), *NEED_HUB, ("task", "diff"), ("task", "merge"))

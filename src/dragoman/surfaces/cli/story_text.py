@@ -7,7 +7,7 @@ every character that could act is escaped. Control, bidi and invisible character
 import re
 from collections.abc import Iterable, Iterator
 from html import escape
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import UnsetType
 from msgspec.structs import replace
@@ -15,10 +15,13 @@ from msgspec.structs import replace
 from dragoman.core.task_state import Task
 from dragoman.core.timestamps import format_duration, to_rfc3339
 from dragoman.engine.queries.story import StoryItem
+from dragoman.engine.schemas.story import StoryItemResource
 from dragoman.files.markdown import escape_line
 from dragoman.text.safe_text import safe_text
 
 # --- items ------------------------------------------------------------------------------------
+
+Item = TypeVar("Item", StoryItem, StoryItemResource)
 
 _CHUNKED: Final = frozenset(("thought", "terminal"))
 """Kinds of items that are pieces of one text."""
@@ -26,9 +29,9 @@ _CHUNKED: Final = frozenset(("thought", "terminal"))
 _SEPARATORS: Final = {"thought": "", "terminal": "\n"}
 
 
-def join_chunks(items: Iterable[StoryItem]) -> Iterator[StoryItem]:
+def join_chunks(items: Iterable[Item]) -> Iterator[Item]:
     """Join pieces of a thought or of a terminal's output that follow each other."""
-    last: StoryItem | None = None
+    last: Item | None = None
     for item in items:
         if last is not None and item.kind in _CHUNKED and _continues(last, item):
             text = f"{last.text}{_SEPARATORS[item.kind]}{item.text}"
@@ -41,7 +44,7 @@ def join_chunks(items: Iterable[StoryItem]) -> Iterator[StoryItem]:
         yield last
 
 
-def _continues(last: StoryItem, item: StoryItem) -> bool:
+def _continues(last: Item, item: Item) -> bool:
     return (last.kind, last.stream, last.actor) == (item.kind, item.stream, item.actor)
 
 

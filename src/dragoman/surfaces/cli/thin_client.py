@@ -40,7 +40,7 @@ _TERMINAL_VARIABLES = (
 )
 """Variables that decide how a terminal is written to."""
 
-NEED_NO_HUB = frozenset(("lint", "schema", "redact", "translate", "guard", "mcp", "connect"))
+NEED_NO_HUB = frozenset(("lint", "schema", "redact", "translate", "guard", "mcp", "connect", "top"))
 """Commands that run in this process, whichever hub is named: they work on the caller's files, or
 speak to that hub themselves."""
 

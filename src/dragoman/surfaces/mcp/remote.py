@@ -1,7 +1,6 @@
 """Relay: MCP on standard input and output, forwarded to `/mcp` of a remote hub."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
@@ -21,11 +20,9 @@ from dragoman.surfaces.mcp.leases import Sleep
 from dragoman.surfaces.mcp.mount import PATH
 from dragoman.surfaces.mcp.server import INSTRUCTIONS, NAME, McpContext
 from dragoman.surfaces.mcp.stdio import serve
+from dragoman.system.tls import TlsVerification
 
 _TIMEOUT = httpx2.Timeout(30.0, read=300.0)
-
-TlsVerification = ssl.SSLContext | bool
-"""Verification of the hub's certificate."""
 
 
 @asynccontextmanager

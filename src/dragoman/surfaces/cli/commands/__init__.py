@@ -23,6 +23,7 @@ TOP_LEVEL: ModuleCommands = {
     "open": ("open",),
     "reload": ("reload",),
     "status": ("status",),
+    "top": ("top",),
     "mcp": ("mcp",),
     "connect": ("connect",),
     "hook": ("hook",),

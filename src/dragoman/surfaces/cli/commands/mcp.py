@@ -12,14 +12,11 @@ from dragoman.core.errors import Refusal, Refused, SettingsError
 from dragoman.surfaces.cli.command import CliCommand
 from dragoman.surfaces.cli.context import CommandContext
 from dragoman.surfaces.cli.data_directory import DataDirectory
-from dragoman.text.error_messages import describe_exception
+from dragoman.surfaces.cli.remote_hub import TOKEN, URL, load_trust
 
 if TYPE_CHECKING:
     from dragoman.surfaces.mcp.context import HubContext
     from dragoman.surfaces.mcp.leases import HeldLeases
-    from dragoman.surfaces.mcp.remote import TlsVerification
-
-_URL, _TOKEN, _CERT = "DRAGOMAN_URL", "DRAGOMAN_TOKEN", "DRAGOMAN_CERT"
 
 
 def mcp(context: CommandContext) -> None:
@@ -36,14 +33,14 @@ def mcp(context: CommandContext) -> None:
     """
     import asyncio
 
-    url, token = environment().get(_URL, ""), environment().get(_TOKEN, "")
+    url, token = environment().get(URL, ""), environment().get(TOKEN, "")
     if url and token and not context.acting_agent():
         asyncio.run(_relay_to_hub(url, token))
         return
     if url and not context.acting_agent() and context.shared.data is None:
         # The data directory here is not what was meant, so it is not used as its owner.
         raise SettingsError(
-            f"{_URL} names a hub, and {_TOKEN}, which says who speaks there, is not set: set both "
+            f"{URL} names a hub, and {TOKEN}, which says who speaks there, is not set: set both "
             "(`dragoman agent add NAME` prints a token), or name a data directory with --data"
         )
     from dragoman.surfaces.mcp.leases import HeldLeases
@@ -67,23 +64,10 @@ def mcp(context: CommandContext) -> None:
 async def _relay_to_hub(url: str, token: str) -> None:
     from dragoman.surfaces.mcp.remote import connect_remote
 
-    async with connect_remote(url, token, _load_trust()) as (http, address):
+    async with connect_remote(url, token, load_trust()) as (http, address):
         from dragoman.surfaces.mcp.remote import relay
 
         await relay(http, address, dragoman.__version__)
-
-
-def _load_trust() -> "TlsVerification":
-    from dragoman.system.tls import pinned_context
-
-    certificate = environment().get(_CERT, "")
-    try:
-        return pinned_context(certificate) if certificate else True
-    except OSError as error:
-        raise SettingsError(
-            f"{_CERT}: {certificate} is no certificate that can be read: "
-            f"{describe_exception(error)}"
-        ) from None
 
 
 @contextmanager
@@ -117,7 +101,7 @@ def _resolve_actor(context: CommandContext, directory: DataDirectory, token: str
         return replace(actor, via=actor.via.replace("cli", VIA, 1))
     principal = directory.authenticate(token, VIA)
     if isinstance(principal, Refusal):
-        raise Refused(Refusal(principal.code, f"{_TOKEN}: {principal.detail}"))
+        raise Refused(Refusal(principal.code, f"{TOKEN}: {principal.detail}"))
     return principal.actor
 
 

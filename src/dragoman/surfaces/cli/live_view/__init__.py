@@ -1,0 +1,1 @@
+"""Live view of a hub in a terminal: a client of its HTTP API and stream, drawn with textual."""
