@@ -427,6 +427,7 @@ def test_verify_reports_log_differences(tmp_path: Path) -> None:
         (LOG, "changed"),
         ("teamspaces/red/handoffs/handoffs.jsonl", "missing"),
     ]
+    stray.unlink()
     lab.projector().rebuild(lambda _: None)
     assert read_tree(tmp_path) == expected
 

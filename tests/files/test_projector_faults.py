@@ -233,7 +233,7 @@ def test_files_are_not_compared_where_commits_cannot_be_written_to_them(tmp_path
 
 
 @proves("FILES-COMPARE")
-def test_rebuild_removes_files_of_another_ledger(tmp_path: Path) -> None:
+def test_files_of_another_ledger_are_reported_and_left_alone(tmp_path: Path) -> None:
     other = FilesLab(tmp_path)
     other.create("Of another ledger")
     foreign = other.create("Of another ledger, too")
@@ -245,11 +245,14 @@ def test_rebuild_removes_files_of_another_ledger(tmp_path: Path) -> None:
     typed.write_text("typed by hand")
     (tmp_path / "events" / "1999-01-01.jsonl").write_text("typed by hand\n")
     lab.projector().rebuild(lambda _: None)
-    assert not lab.path("ready", foreign).exists()
+    assert lab.path("ready", foreign).exists()
     assert typed.exists()
     assert sorted(lab.differences()) == [
         ("events/1999-01-01.jsonl", "surplus"),
+        ("events/2026-02-10.jsonl", "surplus"),
         ("tasks/ready/TASK-2020-01-01-001.md", "surplus"),
+        ("tasks/ready/TASK-2026-02-09-002.md", "surplus"),
+        ("tasks/ready/TASK-2026-02-10-001.md", "surplus"),
     ]
     assert "tasks/ready/TASK-2026-02-09-001.md" in read_tree(tmp_path)
 

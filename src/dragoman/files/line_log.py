@@ -110,9 +110,6 @@ class LineLog:
         for path in ends:
             self._clear_path(path)
             self._disk.replace(staged_path(path), path)
-        for path in [*self._files.list_existing()]:
-            if path not in ends and self._is_line_file(path):
-                self._disk.remove(path)
 
     def render_by_path(self, entries: Iterable[Entry]) -> Mapping[str, list[bytes]]:
         """File -> the lines of these entries."""
@@ -192,10 +189,6 @@ class LineLog:
             self._warn(
                 f"{path} was no file: it is kept as {moved_to}, and a file is made in its place"
             )
-
-    def _is_line_file(self, path: str) -> bool:
-        """True for a file that was written as one of these, even for another ledger."""
-        return self._number(self._disk.tail(path).line) >= 0
 
     def _last_number(self, path: str, tail: Tail, limit: int = _MAX_NUMBER) -> int:
         """Last number in a file. A line that somebody has added has none, and a number beyond

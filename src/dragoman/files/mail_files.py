@@ -18,7 +18,6 @@ from dragoman.files.atomic_write import stage_if_changed
 from dragoman.files.errors import ErrorIsolator
 from dragoman.files.layout import (
     MAIL,
-    has_mtime_stamp,
     letter_path,
     letter_position,
     staged_path,
@@ -127,14 +126,6 @@ class MailProjector:
             for stream, path in staged.items():
                 if path:
                     self._isolated(self._publish, path, stream)
-
-    def remove_foreign_letters(self) -> None:
-        """Remove unedited files that were written for another ledger."""
-        for path in list(find_foreign_letters(self._store, self._disk)):
-            info = self._disk.stat(path)
-            if info and has_mtime_stamp(path, info.size, info.mtime_ns):
-                self._disk.remove(path)
-                self._disk.remove_folder(path.rpartition("/")[0])
 
     def _isolated(self, work: Callable[[str], str], subject: str, stream: str) -> str | None:
         return self._isolator.run(partial(work, subject), stream, "a letter")

@@ -26,7 +26,6 @@ from dragoman.engine.queries.intents import find_intent
 from dragoman.engine.queries.tasks import find_task_stream, task_rows
 from dragoman.files.atomic_write import (
     move_aside,
-    remove_if_unchanged,
     write_if_changed,
 )
 from dragoman.files.errors import ErrorIsolator, Warn
@@ -53,7 +52,7 @@ from dragoman.files.mail_files import (
     has_changed_since,
     render_letter,
 )
-from dragoman.files.task_file import format_task_file, is_unedited
+from dragoman.files.task_file import format_task_file
 from dragoman.files.task_projector import MAX_FILE_BYTES, TaskProjector
 from dragoman.files.task_snapshot import TaskSnapshot, TaskSnapshots, heartbeat_path, result_path
 from dragoman.ledger.entry import Entry, read_line
@@ -531,23 +530,8 @@ class Projector:
             after = rows[-1].number
             progress(len(streams))
             self._disk.sync()
-        self._remove_foreign_files()
-        self._mail.remove_foreign_letters()
         self._cursor.save(head, self._isolator.failed)
         return tasks
-
-    def _remove_foreign_files(self) -> None:
-        """Remove unedited task files of another ledger: none is an edit."""
-        for status in STATUSES:
-            for info in self._disk.list(f"{TASKS}/{status}"):
-                task_id, path = task_id_of_file(info.name), f"{TASKS}/{status}/{info.name}"
-                if task_id is None or not isinstance(
-                    find_task_stream(self._store, task_id), Refusal
-                ):
-                    continue
-                data = self._disk.read(path, MAX_FILE_BYTES)
-                if data is not None and is_unedited(data):
-                    remove_if_unchanged(self._disk, path, info)
 
     def _make_folders(self) -> None:
         for path in self.list_blocked_paths():

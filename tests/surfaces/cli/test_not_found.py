@@ -47,8 +47,6 @@ FILE_COMMANDS = (
     ("send", "{}"),
     ("lint", "--dialect", "aof", "{}"),
     ("redact", "{}"),
-    ("mail", "send", "{}"),
-    ("wave", "start", "--file", "{}", "--parallel", "1"),
     ("handoff", "initiate", "{}"),
     ("import", "{}"),
     ("restore", "{}"),

@@ -1,8 +1,5 @@
 """`wave` and `reserve`: start, status, lists and refusals, as text and JSON."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from tests.requirements import proves
@@ -52,24 +49,6 @@ def test_status_json_has_the_documented_fields(wave: Console) -> None:
         ("b", "backlog"),
         ("c", "ready"),
     ]
-
-
-def test_beads_are_read_from_a_file(dragoman: Console, tmp_path: Path) -> None:
-    listed = tmp_path / "beads.json"
-    listed.write_text(json.dumps({"beads": ["a", {"id": "b", "title": "Bee", "files": ["x"]}]}))
-    reply = dragoman.ask("wave", "start", "z", "--file", str(listed), "--parallel", "1")
-    assert [(bead["id"], bead["title"]) for bead in reply["beads"]] == [
-        ("z", "z"),
-        ("a", "a"),
-        ("b", "Bee"),
-    ]
-
-
-@pytest.mark.parametrize("text", ["{", '{"beads": 1}', '"a"'])
-def test_file_without_beads_is_a_usage_error(dragoman: Console, tmp_path: Path, text: str) -> None:
-    listed = tmp_path / "beads.json"
-    listed.write_text(text)
-    assert dragoman("wave", "start", "--file", str(listed), "--parallel", "1").code == 2
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dragoman.engine.ports import Gap
 from dragoman.engine.sentences import fill
 from dragoman.protocols.agentmail import compose
 from dragoman.protocols.agentmail.wire import MESSAGE_TYPES
-from dragoman.surfaces.cli.command import CliCommand, LimitOption, argument, option, parse_text
+from dragoman.surfaces.cli.command import CliCommand, LimitOption, option, parse_text
 from dragoman.surfaces.cli.context import (
     STANDARD_INPUT,
     CommandContext,
@@ -41,7 +41,6 @@ Letter = Mapping[str, Any]
 
 def send(
     context: CommandContext,
-    source: Annotated[str, argument("FILE|-", "A letter as a JSON object; `-`: stdin.")] = "",
     *,
     to: Annotated[list[str] | None, option("--to", "NAME", "The recipient; repeatable.")] = None,
     cc: Annotated[list[str] | None, option("--cc", "NAME", "Who gets a copy; repeatable.")] = None,
@@ -75,13 +74,12 @@ def send(
 ) -> CommandResult:
     """Send a letter.
 
-    From a file, or from options. With --type the text is written from --field NAME=VALUE, or taken
-    from --body as it is; the subject names the type, and goes on with --subject. Without --to it
-    goes to the usual recipients of its type.
+    With --type the text is written from --field NAME=VALUE, or taken from --body as it is; the
+    subject names the type, and goes on with --subject. Without --to it goes to the usual recipients
+    of its type. `dragoman send FILE` sends a letter from a file.
 
     \b
     Examples:
-      dragoman mail send letter.json --as ada
       dragoman mail send --as ada --to bob --subject Lunch --body "At noon?"
       dragoman mail send --as ada --type PROGRESS --bead ol-527.1 --field step="Step 4" \\
         --field status="writing tests" --field context_usage=40
@@ -101,35 +99,28 @@ def send(
         **({"id": id} if id else {}),
         **({"importance": importance} if importance != "normal" else {}),
     }
-    text = {"subject": subject, "body_md": body}
-    is_typed = any((*letter.values(), *text.values(), type, bead, field)) or ack is not None
-    if source and is_typed:
-        raise_usage_error("a letter comes from a file or from options: leave one of them out")
-    if is_typed:
-        return _submit_letter(
-            context, letter | _subject_and_body(type, bead, tuple(field or ()), text), ""
-        )
-    from dragoman.text.strict_json import MAX_BYTES
-
-    row = read_source(source or STANDARD_INPUT, MAX_BYTES)
-    return _submit_letter(context, row, _named_sender(row))
+    letter |= _subject_and_body(type, bead, tuple(field or ()), subject, body)
+    with context.open_for_writing() as directory:
+        actor = context.actor(directory, context.acting_agent())
+        answer = call_operation(directory, "mail.send", letter, actor)
+    reply = {**answer.reply, "warnings": answer.warnings, "repeated": answer.repeated}
+    return CommandResult(reply, lambda screen: _print_sent(answer, screen))
 
 
 def _subject_and_body(
-    type: str, bead: str, fields: tuple[str, ...], text: dict[str, str]
+    type: str, bead: str, fields: tuple[str, ...], subject: str, body: str
 ) -> dict[str, str]:
     """Subject and body from the options."""
-    body = text["body_md"]
     if body == STANDARD_INPUT:
         body = _read_body()
     if not type:
         if fields or bead:
             raise_usage_error("--field and --bead belong to a type: add --type TYPE")
-        if not f"{text['subject']}{body}".strip():
+        if not f"{subject}{body}".strip():
             raise_usage_error(
                 "the letter says nothing: add --subject TEXT, --body TEXT or --type TYPE"
             )
-        return {"subject": text["subject"], "body_md": body}
+        return {"subject": subject, "body_md": body}
 
     type = type.upper()
     if type not in MESSAGE_TYPES:
@@ -138,7 +129,7 @@ def _subject_and_body(
         raise_usage_error("the text comes from --body or from --field: leave one of them out")
     place = f"[{bead}] {type}" if bead else type
     return {
-        "subject": f"{place}: {text['subject']}" if text["subject"] else place,
+        "subject": f"{place}: {subject}" if subject else place,
         "body_md": body or _compose_body(type, bead, fields),
     }
 
@@ -165,29 +156,6 @@ def _read_body() -> str:
         return parse_text(raw.decode())
     except UnicodeDecodeError:
         raise_usage_error("what stands on standard input is not UTF-8")
-
-
-def _named_sender(row: bytes) -> str:
-    """Sender that a row names, if it is a valid agent name."""
-    from dragoman.core.ids import check_agent
-    from dragoman.engine.operation import RawMessage
-    from dragoman.protocols.agentmail.parse import FOREIGN_FIELD_NAMES
-    from dragoman.text.strict_json import get_field
-
-    value = RawMessage(row).value
-    named = get_field(value, "from") or get_field(value, FOREIGN_FIELD_NAMES["from"])
-    return named if isinstance(named, str) and check_agent(named) is None else ""
-
-
-def _submit_letter(
-    context: CommandContext, letter: "bytes | dict[str, Any]", sender: str
-) -> CommandResult:
-    """Submit a letter as --as, else as the sender that it names, else as the person."""
-    with context.open_for_writing() as directory:
-        actor = context.actor(directory, context.acting_agent() or sender)
-        answer = call_operation(directory, "mail.send", letter, actor)
-    reply = {**answer.reply, "warnings": answer.warnings, "repeated": answer.repeated}
-    return CommandResult(reply, lambda screen: _print_sent(answer, screen))
 
 
 def _print_sent(answer: "Accepted", screen: Screen) -> None:

@@ -1,13 +1,9 @@
 """`dragoman wave`: run beads together, and see how far they are."""
 
 import re
-from typing import Any, cast
+from typing import Any
 
-from dragoman.surfaces.cli.context import (
-    CommandContext,
-    raise_usage_error,
-    read_source,
-)
+from dragoman.surfaces.cli.context import CommandContext
 from dragoman.surfaces.cli.generated import (
     Field,
     OperationCommand,
@@ -35,23 +31,7 @@ def parse_bead(text: str) -> dict[str, Any]:
 
 
 def _complete_wave(_: CommandContext, arguments: dict[str, Any], typed: Typed) -> None:
-    arguments["beads"] = [*(typed["beads"] or ()), *(_read_beads(typed["file"] or ""))]
     arguments["retries"] = dict(typed["retry"] or ())
-
-
-def _read_beads(source: str) -> list[Any]:
-    from dragoman.text.strict_json import MAX_BYTES, StrictJsonError, parse_json
-
-    if not source:
-        return []
-    try:
-        value = parse_json(read_source(source, MAX_BYTES), MAX_BYTES)
-    except StrictJsonError as error:
-        raise_usage_error(f"{source} is not JSON: {error.reason}")
-    listed: Any = cast(dict[str, Any], value).get("beads") if isinstance(value, dict) else value
-    if not isinstance(listed, list):
-        raise_usage_error(f"{source} holds no list of beads")
-    return cast(list[Any], listed)
 
 
 # --- wave -------------------------------------------------------------------------------------
@@ -92,11 +72,9 @@ START = OperationCommand(
             "Beads, in the order in which they go; BEAD=GLOB,GLOB with the files it writes.",
             parse=parse_bead,
             many=True,
+            required=True,
         ),
         Field("parallel", "--parallel", "N", "How many at a time.", required=True, range=(1, None)),
-        Field(
-            "", "--file", "FILE|-", 'More beads, as a JSON list of ids or {"id", "title", "files"}.'
-        ),
         Field("wave_id", "--id", "ID", "What to call the wave."),
         Field(
             "",
