@@ -240,7 +240,7 @@ class ArchiveSource(Struct, frozen=True):
 def write_archive(
     source: ArchiveSource, profile: Profile, target: Path, bars: ProgressBars
 ) -> Manifest:
-    """Write the archive. A backup never replaces a file.
+    """Write the archive; a file is never replaced.
 
     Raises LedgerError, and writes nothing, when the ledger is damaged.
     """
@@ -249,21 +249,14 @@ def write_archive(
         with open_temporary(target, OWNER_ONLY) as (temporary, file):
             manifest = _write_members(source, profile, file, bars)
             _verify_written(temporary, profile)
-            if profile is EXPORT:
-                temporary.replace(target)
-            else:
-                _create_link(temporary, target)
+            try:
+                os.link(temporary, target, follow_symlinks=False)
+            except FileExistsError:
+                raise TargetTaken(f"{target} exists by now; nothing is overwritten") from None
             sync_folder(target.absolute().parent)
     except OSError as error:
         raise explain_no_space(error, target) from error
     return manifest
-
-
-def _create_link(temporary: Path, target: Path) -> None:
-    try:
-        os.link(temporary, target, follow_symlinks=False)
-    except FileExistsError:
-        raise TargetTaken(f"{target} exists by now; a backup overwrites nothing") from None
 
 
 def _verify_written(temporary: Path, profile: Profile) -> None:

@@ -221,20 +221,13 @@ def inspect_checkout(repository: Path, commit_hash: str, variables: Mapping[str,
     """Find the commit of this hash; BadRepository when it is missing."""
     with as_bad_repository(repository):
         changed = run_git(repository, variables, "status", "--porcelain", "--no-renames")
-        shallow = run_git(repository, variables, "rev-parse", "--is-shallow-repository") == "true"
         commit = find_commit(repository, commit_hash, variables)
     if commit:
         return Checkout(commit, bool(changed))
-    if shallow:
-        raise BadRepository(
-            f"{repository} is a shallow clone and does not reach back to the commit "
-            f"{commit_hash}: run "
-            "`git fetch --unshallow` there, or rewind the task alone with --task-only"
-        )
     raise BadRepository(
-        f"{repository} has no commit {commit_hash}: fetch it if another clone has it (`git "
-        "fetch --all`),"
-        " name another repository, or rewind the task alone with --task-only"
+        f"{repository} has no commit {commit_hash}: fetch it (`git fetch --all`, in a shallow "
+        "clone `git fetch --unshallow`), name another repository, or rewind the task alone with "
+        "--task-only"
     )
 
 
@@ -245,7 +238,6 @@ def pick_branch(
 
     A branch that has moved on from the commit is left alone: a number is appended to the name.
     """
-    _check_no_branch_in_the_way(repository, base_name, variables)
     for name in _candidate_names(base_name):
         code, head = try_git(
             repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{name}"
@@ -253,18 +245,6 @@ def pick_branch(
         if code or head == commit:
             return name, not code
     raise BadRepository(f"{repository} has too many branches {base_name}-N: remove some of them")
-
-
-def _check_no_branch_in_the_way(repository: Path, name: str, variables: Mapping[str, str]) -> None:
-    """Raise if a parent of the branch name is a branch: git stores branches as files and
-    folders."""
-    folder = name.rpartition("/")[0]
-    code, _ = try_git(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{folder}")
-    if not code:
-        raise BadRepository(
-            f"{repository} has a branch {folder}, so that none can be called {name}: rename it "
-            f"(`git branch -m {folder} NAME`), or rewind the task alone with --task-only"
-        )
 
 
 def create_branch(repository: Path, name: str, commit: str, variables: Mapping[str, str]) -> None:

@@ -186,7 +186,7 @@ def test_import_never_overwrites_a_directory(populated: Console, tmp_path: Path)
 @proves("CLI-EXIT")
 def test_impossible_archive_paths_are_usage_errors(dragoman: Console, tmp_path: Path) -> None:
     for args, expected in (
-        (("export", str(tmp_path)), "name a file in a folder that exists"),
+        (("export", str(tmp_path)), "replaces nothing: name another file"),
         (("export", str(tmp_path / "nowhere/x.tar")), "name a file in a folder that exists"),
         (("export",), "Missing argument 'FILE'"),
         (("export", "-"), "not written to standard output: name a file"),
@@ -215,8 +215,11 @@ def test_read_only_command_creates_no_directory(
 
 
 @proves("FILES-ARCHIVE")
-def test_export_reports_a_replaced_file(populated: Console, tmp_path: Path) -> None:
-    archive = str(tmp_path / "backup.tar")
-    assert populated.ask("export", archive)["replaced"] is False
-    assert populated.ask("export", archive)["replaced"] is True
-    assert "in place of the file that was there" in populated("export", archive).out
+def test_export_replaces_no_file(populated: Console, tmp_path: Path) -> None:
+    archive = tmp_path / "hub.tar"
+    populated.ask("export", str(archive))
+    before = archive.read_bytes()
+    refused = populated("export", str(archive))
+    assert refused.code == 2
+    assert f"{archive} is there, and an archive replaces nothing" in refused.err
+    assert archive.read_bytes() == before

@@ -57,7 +57,9 @@ def _check_target(target: Path, kind: str) -> None:
             f"{kind} is read back before anybody else reads it, so it is not written to standard "
             "output: name a file"
         )
-    if target.is_dir() or not target.absolute().parent.is_dir():
+    if target.exists():
+        raise_usage_error(f"{target} is there, and {kind} replaces nothing: name another file")
+    if not target.absolute().parent.is_dir():
         raise_usage_error(f"{target} cannot be written: name a file in a folder that exists")
 
 
@@ -114,19 +116,16 @@ def export(
     """Write the whole data directory into one file, verified.
 
     The ledger, checkpoints, tasks' folders, artifacts and the inbox. No settings, no private key
-    and no secret. A file of that name is replaced, in one step and only by an archive that is
-    complete.
+    and no secret. A file that is there is never replaced.
 
     \b
     Example:
       dragoman export hub.tar
     """
     _check_target(target, "an archive")
-    replaces = target.exists()
     with context.open_for_reading() as directory:
         manifest = directory.archive("export", target, context.err.progress)
-    instead = ", in place of the file that was there" if replaces else ""
-    return _archive_result(target, manifest, instead, replaced=replaces)
+    return _archive_result(target, manifest, "")
 
 
 def import_(
@@ -172,8 +171,6 @@ def backup(
     Example:
       dragoman backup /mnt/backups/hub-1.tar
     """
-    if target.exists():
-        raise_usage_error(f"{target} is there, and a backup replaces nothing: name another file")
     _check_target(target, "a backup")
     if target.resolve().is_relative_to(context.data.resolve()):
         raise_usage_error(
