@@ -29,6 +29,7 @@ from bench import (
     starts,
     streams,
     traces,
+    translation,
 )
 from bench.http_client import Readings
 
@@ -347,6 +348,19 @@ def _delegation(sizes: _Sizes) -> Iterator[_Row]:
         )
 
 
+def _translation(_: _Sizes) -> Iterator[_Row]:
+    for source, target in translation.PAIRS:
+        yield _Row(
+            f"600 bytes, {source} to {target}",
+            "msgspec, in and out",
+            lambda _, s, source=source: translation.recoded(source, s),
+            lambda _, s, pair=(source, target): translation.translated(*pair, s),
+        )
+    yield _Row(
+        "delivered, translated", "posted as they are", translation.posted, translation.delivered
+    )
+
+
 def _redaction(_: _Sizes) -> Iterator[_Row]:
     for rules, goal in redaction.GOALS.items():
         yield _Row(
@@ -472,6 +486,7 @@ _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "letters": _letters,
     "handoffs": _handoffs,
     "delegation": _delegation,
+    "translation": _translation,
     "redaction": _redaction,
     "traces": _traces,
     "scale": _scale,

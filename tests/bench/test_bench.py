@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench import attacks, compare, delegation, handoffs, lifecycle, peers
+from bench import attacks, compare, delegation, handoffs, lifecycle, peers, translation
 from bench.aof import reports, task_ids
 from bench.handoffs import offer
 from bench.letters import rows
@@ -63,6 +63,11 @@ def test_run_measures_every_pair() -> None:
         ("ranking of 1,000 agents", "of 10"),
         ("delegated, done, fed back, 64 callers", "raw entries"),
         ("why, 100 Actions", "reading them"),
+        *(
+            (f"600 bytes, {source} to {target}", "msgspec, in and out")
+            for source, target in translation.PAIRS
+        ),
+        ("delivered, translated", "posted as they are"),
         ("log text redacted, all rules, MB", "10 MB"),
         ("log text redacted, known rules, MB", "50 MB"),
         ("known values found, of 100", "100"),

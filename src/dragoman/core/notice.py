@@ -172,14 +172,16 @@ class NoticeReader:
 
     def __init__(self, notice: Notice) -> None:
         self.notice = notice
-        self._taken = {"kind", "details"}
-        self._details = dict(notice.details)
+        self._left: dict[str, Any] = msgspec.to_builtins(notice)
+        """Stated fields that the message has not said, as plain values."""
+        del self._left["kind"]
+        self._details = self._left.pop("details", {})
         self._losses: list[Loss] = []
         self._filled: list[Filled] = []
 
     def take(self, name: str) -> Any:
         """The value of a field, which the message says."""
-        self._taken.add(name)
+        self._left.pop(name, None)
         return getattr(self.notice, name)
 
     def take_detail(self, name: str) -> Any:
@@ -202,30 +204,27 @@ class NoticeReader:
         """List a field, or a detail of this value, as lost, though a part of it may be said."""
         stated = getattr(self.notice, name) if value is None else value
         self._losses.append(Loss(name, _plain(stated)))
-        self._taken.add(name)
+        self._left.pop(name, None)
 
     def rest(self) -> dict[str, Any]:
         """Take all fields that the message has not said: its free object says them."""
-        said = {name: _plain(self.take(name)) for name in self._untaken()}
-        said["details"], self._details = self._details, {}
-        return {name: value for name, value in said.items() if value not in _EMPTY}
+        said = {name: value for name, value in self._left.items() if value not in _EMPTY}
+        if self._details:
+            said["details"] = self._details
+        self._left, self._details = {}, {}
+        return said
 
     def lost_lines(self) -> list[str]:
         """List what the message has not said as lost; the lines that its free text says instead."""
-        for name in self._untaken():
-            if getattr(self.notice, name) not in _EMPTY:
-                self.lose(name)
-        self._losses += [Loss(name, value) for name, value in self._details.items()]
-        self._details = {}
+        stated = (one for one in self._left.items() if one[1] not in _EMPTY)
+        self._losses += [Loss(*one) for one in (*stated, *self._details.items())]
+        self._left, self._details = {}, {}
         return [f"{loss.field}: {_format(loss.value)}" for loss in self._losses]
 
     def finish(self, message: dict[str, Any], *, is_notice: bool = False) -> Translation:
         """The translation; what was neither said nor listed is listed as lost."""
         self.lost_lines()
         return Translation(message, tuple(self._losses), tuple(self._filled), is_notice)
-
-    def _untaken(self) -> list[str]:
-        return [name for name in FIELDS if name not in self._taken]
 
 
 def present(**values: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol, cast
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from dragoman.core.actor import Actor
 from dragoman.core.agent import Reputation
@@ -48,11 +48,13 @@ class RawMessage:
         max_bytes: int = MAX_BYTES,
         *,
         allow_big_integers: bool = False,
+        value: Any = _UNPARSED,
     ) -> None:
+        """`value` is the JSON value, if it is known to keep all limits."""
         self.max_bytes = max_bytes
         self.allow_big_integers = allow_big_integers
         self._fault: StrictJsonError | None = None
-        self._value: Any = _UNPARSED
+        self._value: Any = value
         self.text = raw if isinstance(raw, bytes) else self._encode(raw)
         if is_cbor_map(self.text):
             self._decode_cbor()
@@ -512,15 +514,16 @@ class Dialect(Struct, frozen=True):
     answer_offer: Callable[[Notice, Actor, Facts], OfferAnswer | None] | None = None
     """Finds the answer to an offer of this dialect in a notice of any other one; None: it makes no
     offers that others answer."""
+    limits: MessageLimits = DEFAULT_LIMITS
+    """The limits of its largest message; they follow from its operations."""
 
-    @property
-    def limits(self) -> MessageLimits:
-        """The limits of its largest message."""
+    def __post_init__(self) -> None:
         limits = [operation.limits for operation in self.operations] or [DEFAULT_LIMITS]
-        return MessageLimits(
+        largest = MessageLimits(
             max(one.max_bytes for one in limits),
             allow_big_integers=any(one.allow_big_integers for one in limits),
         )
+        force_setattr(self, "limits", largest)
 
 
 # --- lookups ----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from msgspec import Struct, to_builtins
 
 from dragoman.core.errors import Refusal
@@ -56,7 +57,10 @@ def translate_notice(notice: Notice, source: str, target: Dialect) -> Translated
     made = target.from_notice(notice)
     if made.message is None:
         return Refusal("not_expressible", made.reason)
-    parsed = target.parse(RawMessage(made.message, target.limits.max_bytes))
+    # The values of a notice were parsed: what is checked is the shape of the message.
+    text = msgspec.json.encode(made.message)
+    value = msgspec.json.decode(text)
+    parsed = target.parse(RawMessage(text, target.limits.max_bytes, value=value))
     if parsed is None or parsed.fault is not None:
         detail = (
             "it would be no message"

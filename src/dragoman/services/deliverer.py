@@ -90,10 +90,31 @@ class Concern(Struct, frozen=True):
     """The dialect in which the exchange began; empty: in none."""
 
 
+class _Spawners:
+    """Senders of the requests for a worker, by task. Each letter is read once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[str, tuple[int, tuple[str, ...]]] = {}
+        """List of letters -> position up to which it was read, and the senders."""
+
+    def find(self, task: Task) -> Iterator[str]:
+        """Those who asked for a worker for a task."""
+        for name in (f"thread:{task.mail_name}", f"bead:{task.mail_name}"):
+            after, senders = self._known.get(name, (0, ()))
+            for letter in all_mail(self._store, name, after):
+                after = letter.position
+                if letter.mail.kind == "SPAWN_REQUEST":
+                    senders = (*senders, letter.mail.sender)
+            self._known[name] = after, senders
+            yield from senders
+
+
 class _Told(Struct, frozen=True):
     """An event with everything that its row of the table needs."""
 
     store: Store
+    spawners: _Spawners
     entry: Entry
     line: Line[Any]
     event: Any
@@ -117,11 +138,11 @@ class _Told(Struct, frozen=True):
 
     def to_principals(self, notice: Notice) -> Iterator[Concern]:
         """Tell those for whom the task is worked on."""
-        for name, began_in in _principals(self.store, self.task):
+        for name, began_in in _principals(self.store, self.task, self.spawners):
             yield self.to(name, began_in, notice)
 
 
-def _principals(store: Store, task: Task) -> Iterator[tuple[str, str]]:
+def _principals(store: Store, task: Task, spawners: _Spawners) -> Iterator[tuple[str, str]]:
     """Those who wait for a task, and the dialect in which each asked for it."""
     if task.delegation is not None:
         yield task.delegation.from_agent, "aof"
@@ -130,10 +151,8 @@ def _principals(store: Store, task: Task) -> Iterator[tuple[str, str]]:
     intent = find_intent_of_task(store, task)
     if intent is not None:
         yield intent.by, "ccos"
-    for list_name in (f"thread:{task.mail_name}", f"bead:{task.mail_name}"):
-        for letter in all_mail(store, list_name):
-            if letter.mail.kind == "SPAWN_REQUEST":
-                yield letter.mail.sender, "agentmail"
+    for name in spawners.find(task):
+        yield name, "agentmail"
     (first,) = store.history(task_stream(task.id), 0, 1)
     role, _, name = read_line(first.line).actor.partition(":")
     if role == "agent" and task.assignee not in ("", name):
@@ -387,6 +406,7 @@ class Deliverer:
         self._store = hub.store
         self._dialects = {dialect.name: dialect for dialect in dialects}
         self._cursor = cursor
+        self._spawners = _Spawners(hub.store)
         self._write_file = write_file
 
     def run_once(self, now: int) -> int:
@@ -452,7 +472,7 @@ class Deliverer:
         find_concerns = CONCERNS.get(type(event))
         task = None if find_concerns is None else _task_of(self._store, entry)
         if find_concerns is not None and task is not None:
-            yield from find_concerns(_Told(self._store, entry, line, event, task))
+            yield from find_concerns(_Told(self._store, self._spawners, entry, line, event, task))
 
     def _letter_concerns(
         self, entry: Entry, line: Line[Any], event: MailPosted

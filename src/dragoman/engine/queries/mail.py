@@ -178,9 +178,9 @@ def last_in_thread(
     return replace(page, letters=page.letters[::-1])
 
 
-def all_mail(store: Store, name: str) -> Iterator[Letter]:
-    """Every letter of a list, oldest first."""
-    for place in walk_list(store, ListQuery(name, limit=LIST_PAGE)):
+def all_mail(store: Store, name: str, after: int = 0) -> Iterator[Letter]:
+    """Every letter of a list after a position, oldest first."""
+    for place in walk_list(store, ListQuery(name, after, limit=LIST_PAGE)):
         mail = stream_state(store, place.row)
         if isinstance(mail, Mail):
             yield Letter(place.position, mail)
