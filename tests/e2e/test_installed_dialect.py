@@ -44,6 +44,9 @@ def test_message_of_an_installed_dialect_reaches_the_hub(program: Program) -> No
     arguments = f'{{"task": "{task}", "note": "It is dry."}}'
     done = program.run("call", "todo.done", arguments, "--as", "ada")
     assert (done.code, done.out) == (0, f'"{task} is review"\n')
+    ways = ("translate", "--from", "todo", "--to", "ccos")
+    translated = program.run(*ways, stdin=f"todo: ada done {task} It is dry.\n")
+    assert '"output": "It is dry."' in translated.out
     known = program.ask("agent", "add", "ada", "--speaks", "todo", "--no-token")
     assert known["speaks"] == ["todo"]
 

@@ -1,7 +1,9 @@
-"""A hub in memory that speaks all five dialects, with calls and messages of their agents."""
+"""A hub in memory with all five dialects and the example, and calls and messages of agents."""
 
 from collections.abc import Mapping
 from typing import Any
+
+from todo_dialect import dialect as todo_dialect
 
 from dragoman.core.actor import Actor
 from dragoman.core.agent import RegisterAgent
@@ -12,7 +14,14 @@ from dragoman.engine.store_facts import StoreFacts
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
 from tests.engine.lab import HUMAN, Lab
 
-DIALECTS = (aof.dialect(), agentmail.dialect(), acp.dialect(), ccos.dialect(), saop.dialect())
+DIALECTS = (
+    aof.dialect(),
+    agentmail.dialect(),
+    acp.dialect(),
+    ccos.dialect(),
+    saop.dialect(),
+    todo_dialect(),
+)
 
 
 class MixedHub(Lab):

@@ -3,7 +3,11 @@
 import pytest
 from todo_dialect import dialect
 
+from dragoman.core.errors import Refusal
+from dragoman.core.notice import Notice
 from dragoman.core.task_state import CreateTask
+from dragoman.engine.translation import TranslatedMessage, translate, translate_notice
+from dragoman.protocols import aof
 from dragoman.testing import Call, DialectConformance, Do, Refused, hand_hub
 
 
@@ -12,6 +16,9 @@ class TestTodo(DialectConformance):
     steps = (
         Do("olga", CreateTask("Mend the roof", id="roof", ready=True)),
         Call("ada", "todo.take", {"task": "roof"}),
+        Call("ada", "todo.say", {"task": "roof", "note": "Half of it is dry."}),
+        Call("ada", "todo.offer", {"task": "gutter", "to": "bob", "note": "Mend the gutter"}),
+        Call("bob", "todo.inbox", {}),
         Call("ada", "todo.stuck", {"task": "roof", "note": "No ladder."}),
         Do("olga", CreateTask("Mend the door", id="door", ready=True)),
         Call("bob", "todo.take", {"task": "door"}),
@@ -19,7 +26,9 @@ class TestTodo(DialectConformance):
     )
     messages = (
         "todo: ada take roof",
+        "todo: ada say roof Half of it is dry.",
         "todo: ada stuck roof No ladder.",
+        '{"todo": "offer", "agent": "ada", "task": "gutter", "to": "bob"}',
         '{"todo": "done", "agent": "ada", "task": "roof"}',
     )
 
@@ -42,7 +51,39 @@ def test_faults_name_the_field() -> None:
             ('{"todo": "drop", "agent": "ada", "task": "roof"}', "unknown_type"),
             ('{"todo": "take", "agent": "ada"}', "invalid_field"),
             ("todo: ada stuck roof", "invalid_field"),
+            ('{"todo": "offer", "agent": "ada", "task": "gutter"}', "invalid_field"),
             ("todo: ada take floor", "no_such_task"),
         ):
             with pytest.raises(Refused, match=code):
                 hub.send(message)
+
+
+def test_message_is_translated_to_another_dialect_and_back() -> None:
+    todo, report = dialect(), aof.dialect()
+    task = "TASK-2026-02-09-057"
+    there = translate(f"todo: ada done {task} It is dry.", todo, report)
+    assert isinstance(there, TranslatedMessage)
+    assert there.message["payload"]["outcome"] == "done"
+    assert there.message["payload"]["notes"] == "It is dry."
+    back = translate(there.message, report, todo)
+    assert isinstance(back, TranslatedMessage)
+    assert (back.message["todo"], back.message["note"]) == ("done", "It is dry.")
+    assert {loss.field for loss in back.losses} == {"at", "summary_ref", "tests"}
+
+
+def test_what_todo_has_no_verb_for_is_said_as_a_notice() -> None:
+    asked = Notice(kind="help_asked", task="roof", text="No ladder.", question="Whose?")
+    made = translate_notice(asked, "", dialect())
+    assert isinstance(made, TranslatedMessage)
+    assert made.is_notice
+    assert made.message == {
+        "todo": "say",
+        "agent": "unknown",
+        "task": "roof",
+        "note": "No ladder.",
+        "more": "kind: help_asked\nquestion: Whose?",
+    }
+    stuck = translate_notice(Notice(kind="failed", task="roof"), "", dialect())
+    assert isinstance(stuck, TranslatedMessage)
+    assert stuck.message["note"] == "not stated"
+    assert isinstance(translate_notice(Notice(kind="progress"), "", dialect()), Refusal)

@@ -175,7 +175,7 @@ class NoticeReader:
         self._left: dict[str, Any] = msgspec.to_builtins(notice)
         """Stated fields that the message has not said, as plain values."""
         del self._left["kind"]
-        self._details = self._left.pop("details", {})
+        self._details: dict[str, Any] = self._left.pop("details", {})
         self._losses: list[Loss] = []
         self._filled: list[Filled] = []
 
@@ -216,8 +216,9 @@ class NoticeReader:
 
     def lost_lines(self) -> list[str]:
         """List what the message has not said as lost; the lines that its free text says instead."""
-        stated = (one for one in self._left.items() if one[1] not in _EMPTY)
-        self._losses += [Loss(*one) for one in (*stated, *self._details.items())]
+        stated = [Loss(name, value) for name, value in self._left.items() if value not in _EMPTY]
+        self._losses += stated
+        self._losses += [Loss(name, value) for name, value in self._details.items()]
         self._left, self._details = {}, {}
         return [f"{loss.field}: {_format(loss.value)}" for loss in self._losses]
 

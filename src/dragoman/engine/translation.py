@@ -1,5 +1,6 @@
 """Translation of a message from one dialect to another: pure, with its losses."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ class TranslatedMessage(Struct, frozen=True):
     """True if the target has no such message: it travels in the dialect's form of a notice."""
 
 
-def read_notice_of(text: bytes | str | dict[str, Any], source: Dialect) -> Notice | Refusal:
+def read_notice_of(text: bytes | str | Mapping[str, Any], source: Dialect) -> Notice | Refusal:
     """Read a message of a dialect as a notice."""
     raw = RawMessage(text, source.limits.max_bytes)
     parsed = source.parse(raw)
@@ -43,7 +44,7 @@ def read_notice_of(text: bytes | str | dict[str, Any], source: Dialect) -> Notic
 
 
 def translate(
-    text: bytes | str | dict[str, Any], source: Dialect, target: Dialect
+    text: bytes | str | Mapping[str, Any], source: Dialect, target: Dialect
 ) -> TranslatedMessage | Refusal:
     """Translate a message of one dialect to another."""
     notice = read_notice_of(text, source)

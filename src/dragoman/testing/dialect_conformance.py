@@ -20,9 +20,10 @@ from msgspec import Struct
 
 from dragoman.core.actor import Actor
 from dragoman.core.base import Command, Role
-from dragoman.core.errors import REFUSALS
+from dragoman.core.errors import REFUSALS, Refusal
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.ids import check_dialect
+from dragoman.core.notice import Notice
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.lint import lint_text
@@ -30,6 +31,7 @@ from dragoman.engine.operation import Dialect, RawMessage
 from dragoman.engine.request import Rejected
 from dragoman.engine.router import MessageInput, Router
 from dragoman.engine.store_facts import StoreFacts
+from dragoman.engine.translation import TranslatedMessage, read_notice_of, translate_notice
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import ManualClock, SequentialIds
 from dragoman.testing.hand_hub import START
@@ -124,6 +126,19 @@ class DialectConformance:
             assert (parsed.fault, parsed.operation in self.dialect.operations) == (None, True)
             linted = lint_text(self.dialect, raw.text, "", strict=False)
             assert linted.ok, (message, linted.issues)
+
+    def test_its_messages_stay_themselves_as_notices(self) -> None:
+        """A message that is read as a notice and written again says the same."""
+        dialect = self.dialect
+        for message in self.messages:
+            notice = read_notice_of(message, dialect)
+            if isinstance(notice, Refusal):
+                continue  # it says nothing to another agent
+            written = translate_notice(notice, dialect.name, dialect)
+            if isinstance(written, TranslatedMessage) and not written.is_notice:
+                again = read_notice_of(written.message, dialect)
+                assert isinstance(again, Notice), again
+                assert again.kind == notice.kind, message
 
     def test_messages_of_no_dialect_are_left_to_others(self) -> None:
         """Whatever arrives is shown to every dialect."""
