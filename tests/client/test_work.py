@@ -235,7 +235,9 @@ def test_short_task_needs_no_heartbeat(backend: Backend) -> None:
 @pytest.mark.parametrize(("age", "is_due"), [(0.0, False), (9.0, False), (11.0, True)])
 def test_lease_that_may_be_old_is_renewed_at_once(age: float, *, is_due: bool) -> None:
     task: Any = None
-    held = HeldClaim(Claim("ada", 1, 1, task), LeaseTiming(30_000, 60_000), earliest_start=100.0)
+    held = HeldClaim(
+        Claim("ada", None, 1, 1, None, task), LeaseTiming(30_000, 60_000), earliest_start=100.0
+    )
     assert held.is_heartbeat_due(100.0 + age) is is_due
 
 

@@ -17,13 +17,14 @@ from dragoman.client.errors import (
     Unauthenticated,
 )
 from dragoman.client.hub import Hub, Works, connect
-from dragoman.client.models import AcceptedMessage, Briefing, Event, Problem, RejectedMessage, Task
+from dragoman.client.models import Briefing, Event, Problem, RejectedMessage, Task
 from dragoman.client.requests import Message
 from dragoman.client.signing import Signer
 from dragoman.client.sync import SyncHub, SyncWork, connect_sync
 from dragoman.client.work import Work
 from dragoman.core.errors import DragomanError, Refused, SettingsError
 from dragoman.engine.ports import Gap
+from dragoman.engine.schemas.accepted_message import AcceptedMessage
 from dragoman.engine.schemas.tasks import TaskSummary
 
 __all__ = [

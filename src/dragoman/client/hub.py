@@ -10,7 +10,6 @@ from typing import Any, Final, Self, Unpack
 
 from dragoman.client.address import find_address
 from dragoman.client.models import (
-    AcceptedMessage,
     Briefing,
     Claim,
     Event,
@@ -19,7 +18,6 @@ from dragoman.client.models import (
     Problem,
     RejectedMessage,
     Task,
-    TaskPage,
 )
 from dragoman.client.requests import Message, Request, TaskFields, post, send_batches, task_path
 from dragoman.client.signing import Signer, find_signer
@@ -30,7 +28,8 @@ from dragoman.core.base import DEFAULT_LEASE_MS, Status
 from dragoman.core.errors import Refused, SettingsError
 from dragoman.core.limits import MAX_SAFE_INTEGER
 from dragoman.engine.ports import Gap
-from dragoman.engine.schemas.tasks import TaskSummary
+from dragoman.engine.schemas.accepted_message import AcceptedMessage
+from dragoman.engine.schemas.tasks import TaskPage, TaskSummary
 from dragoman.system.clock import new_id
 
 DEFAULT_PATIENCE_S: Final = 60.0
@@ -146,7 +145,7 @@ class Hub:
         earliest_start = asyncio.get_running_loop().time()  # until then the hub renews the lease
         task = await self.task(name)
         briefing = await self._api.get(task_path(name, "briefing"), Briefing | None)
-        claim = Claim(agent, task.attempt, task.fence, task, briefing)
+        claim = Claim(agent, None, task.attempt, task.fence, None, task, briefing)
         timing = LeaseTiming(DEFAULT_LEASE_MS, beat_ms).as_granted(task)
         held = HeldClaim(claim, timing, earliest_start)
         work = Work(self._api, held, asyncio.current_task(), self._open_work.discard)

@@ -4,10 +4,17 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from dragoman.core.base import Status
-from dragoman.engine.schemas.briefing import BriefingResource
+from dragoman.engine.schemas.briefing import BriefingResource, ClaimedTask
 from dragoman.engine.schemas.status import StatusResource
-from dragoman.engine.schemas.tasks import TaskDetail, TaskSummary
+from dragoman.engine.schemas.tasks import QuestionedTask, TaskDetail
+
+Claim: TypeAlias = ClaimedTask
+"""A task that an agent has claimed."""
+
+
+AskedQuestion: TypeAlias = QuestionedTask
+"""A task about which a question was asked, and the id of that."""
+
 
 Task: TypeAlias = TaskDetail
 """A task with everything about it."""
@@ -46,28 +53,6 @@ class Event(Struct, frozen=True, rename="camel"):
         return name if kind == "task" else ""
 
 
-class TaskStatusAfter(Struct, frozen=True):
-    """A task that a message was about, and its status after the message; of a repeat, after the
-    first one."""
-
-    id: str
-    status: Status | None
-
-
-class AcceptedMessage(Struct, frozen=True):
-    """The outcome of a message that the hub accepted."""
-
-    dialect: str
-    type: str
-    agent: str
-    reply: Any
-    """In the dialect's own form."""
-    tasks: tuple[TaskStatusAfter, ...]
-    warnings: tuple[str, ...]
-    repeated: bool
-    """Sent before: nothing was added."""
-
-
 class Problem(Struct, frozen=True):
     """A refusal of the hub (RFC 9457): `code` is for programs, `detail` for people."""
 
@@ -82,32 +67,6 @@ class RejectedMessage(Struct, frozen=True):
     """The outcome of a message of a batch that was refused."""
 
     problem: Problem
-
-
-class Claim(Struct, frozen=True, rename="camel"):
-    """A task that an agent has claimed."""
-
-    agent: str
-    attempt: int
-    fence: int
-    task: Task
-    briefing: Briefing | None = None
-    """All that earlier attempts, answers and reviews left; None if there is nothing."""
-    token: str | None = None
-    """The token of its writes, if another than the agent has claimed it."""
-
-
-class AskedQuestion(Struct, frozen=True):
-    """The id of a question that was asked."""
-
-    question: str
-
-
-class TaskPage(Struct, frozen=True):
-    """A page of tasks, and the cursor of the next one."""
-
-    tasks: tuple[TaskSummary, ...]
-    next: int | None
 
 
 class EventPage(Struct, frozen=True):

@@ -9,11 +9,11 @@ from typing import Any, Final, TypedDict
 
 from msgspec import Struct
 
-from dragoman.client.models import AcceptedMessage
 from dragoman.core import not_found
 from dragoman.core.base import Priority
 from dragoman.core.errors import Refused
 from dragoman.core.ids import is_task_name
+from dragoman.engine.schemas.accepted_message import AcceptedMessage
 from dragoman.text.strict_json import encode_json
 
 JSON: Final = "application/json"

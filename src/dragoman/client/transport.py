@@ -19,11 +19,12 @@ from msgspec.structs import replace
 from dragoman.client import requests
 from dragoman.client.address import Address
 from dragoman.client.errors import BadAnswer, HubUnreachable, LeaseLost, Unauthenticated
-from dragoman.client.models import AcceptedMessage, Problem, RejectedMessage
+from dragoman.client.models import Problem, RejectedMessage
 from dragoman.client.requests import ApiDescription, Message, Query, Request
 from dragoman.client.signing import Signer
 from dragoman.core.backoff import Backoff, backoff_delay
 from dragoman.core.errors import Refusal, Refused
+from dragoman.engine.schemas.accepted_message import AcceptedMessage
 from dragoman.text.error_messages import suggest
 
 # --- responses --------------------------------------------------------------------------------

@@ -12,12 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.client.errors import LeaseLost, QuestionClosed
-from dragoman.client.models import AcceptedMessage, AskedQuestion, Claim, Task
+from dragoman.client.models import AskedQuestion, Claim, Task
 from dragoman.client.requests import Message, Request, SubtaskFields, post, task_path
 from dragoman.client.transport import ApiClient, Transport
 from dragoman.core.base import Outcome
 from dragoman.core.errors import DragomanError, Refused
 from dragoman.core.limits import MAX_REASON
+from dragoman.engine.schemas.accepted_message import AcceptedMessage
 from dragoman.engine.schemas.tasks import QuestionDetail
 from dragoman.text.safe_text import safe_text
 

@@ -14,6 +14,7 @@ from dragoman.engine.schemas.tasks import (
     CheckpointResource,
     FeedbackResource,
     QuestionResource,
+    TaskDetail,
     checkpoint_resource,
     feedback_resource,
     question_resource,
@@ -61,6 +62,23 @@ class BriefingResource(Struct, frozen=True, rename="camel"):
     checkpoint: CheckpointResource | None
     log: tuple[LogLineResource, ...]
     """The last lines of the work log before the present attempt."""
+
+
+class ClaimedTask(Struct, frozen=True, rename="camel"):
+    """A claimed task: send a heartbeat before the lease ends, and name the fence."""
+
+    agent: str
+    session: str | None
+    attempt: int
+    fence: int
+    expires_at: str | None
+    """None if the claim was repeated and its attempt is over."""
+    task: TaskDetail
+    briefing: BriefingResource | None = None
+    """All that earlier attempts, answers and reviews left; None if there is nothing."""
+    token: str | None = None
+    """Token of this attempt while it lasts, for callers that claim in another's name. Such a caller
+    could not go on without it, and may pass it to the agent as its credentials."""
 
 
 def briefing_resource(briefing: Briefing | None) -> BriefingResource | None:

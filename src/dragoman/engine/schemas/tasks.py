@@ -203,6 +203,13 @@ class TaskDetail(TaskSummary, frozen=True):
     evidence: EvidenceResource | None
 
 
+class TaskPage(Struct, frozen=True):
+    """Tasks, newest first; `next` is the cursor of the next page, null after the last one."""
+
+    tasks: list[TaskSummary]
+    next: int | None
+
+
 class QuestionedTask(TaskDetail, frozen=True):
     """A task after a question about it was asked, answered or withdrawn."""
 

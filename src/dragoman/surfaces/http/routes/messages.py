@@ -21,6 +21,7 @@ from dragoman.engine.lint import explain_unrecognized
 from dragoman.engine.operation import Dialect, LongPoll, Operation, QueryOperation
 from dragoman.engine.request import Accepted, Rejected, Reply
 from dragoman.engine.router import RoutedMessage, needs_io
+from dragoman.engine.schemas.accepted_message import AcceptedMessage, TaskStatusAfter
 from dragoman.engine.signed_requests import Signature
 from dragoman.surfaces.http.context import MAX_WAIT_MS, AppContext, Call, open_waiter
 from dragoman.surfaces.http.endpoint import (
@@ -76,31 +77,6 @@ class WaitQuery(Query, frozen=True):
         int,
         Meta(ge=0, le=MAX_WAIT_MS, description="How long to wait while the reply is empty, in ms."),
     ] = 0
-
-
-class TaskStatusAfter(Struct, frozen=True):
-    """A task that a message was about, and its status after the message; of a repeat, after the
-    first one."""
-
-    id: str
-    status: Status | None
-
-
-class AcceptedMessage(Struct, frozen=True, kw_only=True):
-    """The outcome of an accepted message."""
-
-    line: int | UnsetType = UNSET
-    """The number of its line in a batch, from 1."""
-    ok: bool = True
-    dialect: str
-    type: str
-    agent: str
-    reply: Any
-    """In the dialect's own form."""
-    tasks: list[TaskStatusAfter]
-    warnings: tuple[str, ...]
-    repeated: bool
-    """Sent before: nothing was added."""
 
 
 class RejectedMessage(Struct, frozen=True):

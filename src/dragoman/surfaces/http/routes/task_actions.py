@@ -19,7 +19,7 @@ from dragoman.engine.ports import Store
 from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.queries.briefing import Briefing, find_briefing
 from dragoman.engine.queries.tasks import TaskView, find_task
-from dragoman.engine.schemas.briefing import BriefingResource, briefing_resource
+from dragoman.engine.schemas.briefing import ClaimedTask, briefing_resource
 from dragoman.engine.schemas.name_formats import (
     AgentName,
     NewAssignee,
@@ -135,23 +135,6 @@ class ClaimBody(Body, frozen=True):
     agent: AgentName = ""
     session: Session = ""
     ttl_ms: LeaseTtl | None = None
-
-
-class ClaimedTask(Struct, frozen=True, rename="camel"):
-    """A claimed task: send a heartbeat before the lease ends, and name the fence."""
-
-    agent: str
-    session: str | None
-    attempt: int
-    fence: int
-    expires_at: str | None
-    """None if the claim was repeated and its attempt is over."""
-    task: TaskDetail
-    briefing: BriefingResource | None = None
-    """All that earlier attempts, answers and reviews left; None if there is nothing."""
-    token: str | None = None
-    """Token of this attempt while it lasts, for callers that claim in another's name. Such a caller
-    could not go on without it, and may pass it to the agent as its credentials."""
 
 
 async def claim_task(call: Call) -> ClaimedTask:

@@ -26,7 +26,7 @@ from dragoman.engine.schemas.story import StoryPage, story_page
 from dragoman.engine.schemas.tasks import (
     ReportResource,
     TaskDetail,
-    TaskSummary,
+    TaskPage,
     report_resource,
     task_detail,
     task_summary,
@@ -69,13 +69,6 @@ class TasksQuery(Query, frozen=True):
     limit: Limit = 50
     cursor: Cursor | UnsetType = UNSET
     as_of: AsOf | UnsetType = UNSET
-
-
-class TaskPage(Struct, frozen=True):
-    """Tasks, newest first; `next` is the cursor of the next page, null after the last one."""
-
-    tasks: list[TaskSummary]
-    next: int | None
 
 
 async def list_tasks(call: Call) -> TaskPage:

@@ -9,12 +9,12 @@ from dragoman.core.actor import HUB_ACTOR
 from dragoman.core.attempt import ClaimTask, ReleaseTask
 from dragoman.core.errors import Refused
 from dragoman.core.read import Receipt
+from dragoman.engine.schemas.briefing import ClaimedTask
 from dragoman.surfaces.http.context import MAX_WAIT_MS, AppContext, Call, open_waiter
 from dragoman.surfaces.http.endpoint import Endpoint
 from dragoman.surfaces.http.fanout import Waiter
 from dragoman.surfaces.http.routes.task_actions import (
     ClaimBody,
-    ClaimedTask,
     claim_command,
     claim_response,
 )
