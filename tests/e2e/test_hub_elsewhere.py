@@ -383,11 +383,14 @@ def test_hub_that_hangs_is_given_up(
 ) -> None:
     assert call("agent", "task", "list").code == 0
     monkeypatch.setattr(thin_client, "_SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(thin_client, "_TELL_SECONDS", 0.1)
     process = elsewhere.hub.process
     process.send_signal(signal.SIGSTOP)
     try:
         assert run_in_hub(["task", "list"]) == 1
-        assert "has given no sign of life" in capfd.readouterr().err
+        told, failed = capfd.readouterr().err.splitlines()
+        assert "is silent; waiting for it, 0.2 s in all" in told
+        assert "has given no sign of life" in failed
         assert run_in_hub(["--data", f"{elsewhere.program.data}", "task", "list"]) == 1
         assert f"`kill -CONT {process.pid}` lets a stopped one go on" in capfd.readouterr().err
     finally:

@@ -356,6 +356,28 @@ def test_write_command_creates_the_directory_and_reports_it_once(dragoman: Conso
 
 
 @proves("CLI-PROMISES")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "task claim --agent ada",
+        "task claim T-1 --agent ada",
+        "task heartbeat T-1 --agent ada",
+        "task complete T-1 --agent ada",
+        "task approve T-1",
+        "task assign T-1 ada",
+        "task ask T-1 Now? --agent ada",
+        "task log T-1 half",
+        "agent pause ada",
+        "agent token ada",
+        "session-end --session s-1",
+    ],
+)
+def test_command_about_what_exists_makes_no_directory(dragoman: Console, line: str) -> None:
+    assert dragoman.ask(*line.split(), code=1)["code"] == "store_unavailable"
+    assert not dragoman.data.exists()
+
+
+@proves("CLI-PROMISES")
 def test_named_directory_wins_over_the_environment_and_that_over_a_found_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

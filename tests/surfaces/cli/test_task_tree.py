@@ -68,6 +68,23 @@ def test_tree_ends_where_it_was_shown_or_is_too_deep(dragoman: Console, tmp_path
 
 
 @proves("CLI-FIND", "CLI-PAGED")
+def test_tree_shows_no_more_tasks_than_its_limit(planned: Console) -> None:
+    assert planned("task", "tree", "--limit", "4").out.splitlines() == [
+        "c  ready  ada  Third",
+        "whole  backlog  The whole",
+        "  part a  ready  First",
+        "  part b  ready  Second …",
+        "There are more: give a greater --limit, or the id of one of these",
+    ]
+    assert planned.ask("task", "tree", "--limit", "4")["more"] is True
+    (first,) = planned.ask("task", "tree", "--limit", "1")["tasks"]
+    assert (first["id"], first["below"]) == ("c", [])
+    whole = planned.ask("task", "tree", "whole", "--limit", "2")
+    assert [one["id"] for one in whole["tasks"][0]["below"]] == ["a"]
+    assert (whole["more"], planned.ask("task", "tree")["more"]) == (True, False)
+
+
+@proves("CLI-FIND", "CLI-PAGED")
 def test_search_finds_tasks_by_all_of_their_words(planned: Console) -> None:
     def found(*words: str) -> list[str]:
         return [one["id"] for one in planned.ask("task", "search", *words)["tasks"]]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dragoman.config import HttpSettings
-from dragoman.surfaces.http.limits import DecodingTurns
+from dragoman.surfaces.http.limits import DecodingTurns, RateLimiter
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving
 
@@ -32,6 +32,16 @@ def test_second_batch_of_a_caller_in_debt_is_refused_before_a_line_is_decoded() 
         assert sock.recv(12) == b"HTTP/1.1 429"
         metrics = server.request("GET", "/metrics").body
         assert b'outcome="not_recognized"} 20' in metrics
+
+
+@proves("HTTP-RATE")
+def test_debt_of_a_batch_is_paid_within_a_minute() -> None:
+    now = [0.0]
+    rates = RateLimiter(100.0, 1_000, lambda: now[0])
+    assert rates.charge("ada", 200_000) == 0
+    assert rates.acquire("ada") == 61
+    now[0] = 61.0
+    assert rates.acquire("ada") == 0
 
 
 @proves("HTTP-TURNS")

@@ -229,15 +229,15 @@ class CommandContext(Struct, frozen=True):
 
     @contextmanager
     def open_for_writing(
-        self, *, founds: bool = False, create_missing: bool = True, new_keys: bool = False
+        self, *, founds: bool = False, create_missing: bool = False, new_keys: bool = False
     ) -> Generator[DataDirectory]:
         """Open the data directory for writing; files are up to date at the end.
 
-        One that is missing is made if it was named, or if the command `founds` directories; by a
-        command that is of no use in an empty one, never.
+        One that is missing is made by a command that `founds` directories; if it was named, also by
+        one that is of use in an empty directory (`create_missing`).
         """
         is_new = not self.data.exists()
-        may_create = create_missing and (founds or self.is_data_named)
+        may_create = founds or (create_missing and self.is_data_named)
         directory = self._open_directory(create=may_create or not is_new, new_keys=new_keys)
         try:
             if is_new:

@@ -25,6 +25,8 @@ _BLOCK = 65_536
 _MAX_HEAD_BYTES = 65_536
 _SILENCE_SECONDS = 10.0
 """A hub that is well sends something every other second, as long as a command takes."""
+_TELL_SECONDS = 3.0
+"""After so long a silence the caller is told what the command waits for."""
 _LOCAL_OPTIONS = ("--help", "--show-completion", "--install-completion")
 _VALUE_OPTIONS = ("--data", "--url", "--token-file", "--store", "--as", "--now")
 """Options before a command that are followed by a value."""
@@ -418,14 +420,21 @@ def _post(hub: _Hub, connection: "socket", body: bytes) -> "Iterator[bytes]":
 
 def _blocks(hub: _Hub, connection: "socket", request: bytes) -> "Iterator[bytes]":
     """Blocks that the hub sends to a request, until it hangs up."""
-    is_sent = False
+    is_sent = is_told = False
     while True:
         try:
             if not is_sent:
                 connection.sendall(request)
                 is_sent = True
+            connection.settimeout(_SILENCE_SECONDS - _TELL_SECONDS if is_told else _TELL_SECONDS)
             block = connection.recv(_BLOCK)
+            is_told = False
         except TimeoutError:
+            if is_sent and not is_told:
+                is_told = True
+                limit = f"{_SILENCE_SECONDS:g} s in all"
+                _print_output([(2, f"the hub at {hub.url} is silent; waiting for it, {limit}\n")])
+                continue
             raise _unknown_outcome(
                 hub, f"has given no sign of life for {_SILENCE_SECONDS:g} s", is_silent=True
             ) from None

@@ -20,6 +20,8 @@ from dragoman.text.strict_json import MAX_BYTES
 
 MAX_BUCKETS = 10_000
 
+_MAX_DEBT_S = 60.0
+
 _TURN_S = 0.001
 """Time after which a batch leaves the event loop to others."""
 
@@ -29,7 +31,8 @@ class RateLimiter:
     out.
 
     Taking out more than there is leaves a debt, so that a large batch is never impossible; the next
-    request waits until the debt is paid.
+    request waits until the debt is paid. That takes a minute at most: a mistake in one batch is not
+    to silence an agent for longer.
     """
 
     def __init__(self, per_second: float, burst: int, monotonic: Callable[[], float]) -> None:
@@ -64,7 +67,7 @@ class RateLimiter:
         left, now = self._available(caller)
         if left < 0:
             return max(1, ceil((1 - left) / self._per_second))
-        self._buckets[caller] = (left - amount, now)
+        self._buckets[caller] = (max(left - amount, -_MAX_DEBT_S * self._per_second), now)
         return 0
 
     def _available(self, caller: str) -> tuple[float, float]:

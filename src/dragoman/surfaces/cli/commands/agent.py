@@ -168,7 +168,7 @@ def add(
         "capacity": capacity,
         "reach": reach,
     }
-    with context.open_for_writing() as directory:
+    with context.open_for_writing(create_missing=True) as directory:
         store = directory.hub.store
         now = directory.hub.clock.now()
         # Options that are left out keep what is registered.
@@ -559,7 +559,7 @@ def pause(
         str, option("--reason", "TEXT", "The reason, shown to others.", show_default=True)
     ] = DEFAULT_PAUSE_REASON,
 ) -> CommandResult:
-    """Give no more work to an agent, whether the hub starts it or it asks itself.
+    """Give an agent no more work, whoever starts it.
 
     What it works on goes on.
 

@@ -37,7 +37,7 @@ def rebuild_files(context: CommandContext) -> CommandResult:
       dragoman rebuild-files
     """
     with (
-        context.open_for_writing(create_missing=False) as directory,
+        context.open_for_writing() as directory,
         context.err.progress(
             "tasks", sum(directory.hub.store.status_counts().values())
         ) as progress,

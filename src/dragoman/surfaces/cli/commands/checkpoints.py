@@ -20,7 +20,7 @@ def accept(context: CommandContext) -> CommandResult:
     Example:
       dragoman checkpoints accept
     """
-    with context.open_for_writing(create_missing=False) as directory:
+    with context.open_for_writing() as directory:
         store = directory.hub.store
         removal = directory.checkpoints.find_removal(store.issued_checkpoints())
         signed = directory.accept_checkpoints(directory.hub.clock.now())

@@ -138,7 +138,7 @@ def _held_tasks(store: Store, name: str) -> list[str]:
 def _report(context: CommandContext, name: str, event: _Event | None) -> CommandResult:
     if event is None:
         return _NOTHING_TO_SAY
-    with context.open_for_writing(create_missing=False) as directory:
+    with context.open_for_writing() as directory:
         store = directory.hub.store
         if event.is_reminder and _is_waiting(store, name, event.session):
             return _NOTHING_TO_SAY

@@ -77,7 +77,7 @@ def _open_tool_context(
     from dragoman.files.task_branches import TaskBranches
     from dragoman.surfaces.mcp.context import HubContext
 
-    opened = context.open_for_reading() if reads else context.open_for_writing(create_missing=False)
+    opened = context.open_for_reading() if reads else context.open_for_writing()
     with opened as directory:
         yield HubContext(
             directory.hub,

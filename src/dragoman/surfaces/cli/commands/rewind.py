@@ -58,9 +58,7 @@ def rewind(
     """
     if not to:
         raise_usage_error("say where to go back to, with --to TRANSITION")
-    opening = (
-        context.open_for_writing(create_missing=False) if apply else context.open_for_reading()
-    )
+    opening = context.open_for_writing() if apply else context.open_for_reading()
     with opening as directory:
         plan = _load_preview(directory, task, to)
         files = None if task_only else _plan_branch(directory, plan, repository)

@@ -42,7 +42,7 @@ def send(context: CommandContext, source: SourceArgument = STANDARD_INPUT) -> Co
     from dragoman.engine.request import Rejected
 
     message = read_source(source, max_message_bytes(context.wiring.dialects()))
-    with context.open_for_writing() as directory:
+    with context.open_for_writing(create_missing=True) as directory:
         name = context.acting_agent()
         speaker = context.actor(directory, name) if name else None
         person = context.actor(directory, "")
@@ -108,7 +108,7 @@ def call(
     json_text: bytes | str = arguments
     if arguments == STANDARD_INPUT:
         json_text = read_source(arguments, max_message_bytes(context.wiring.dialects()))
-    with context.open_for_writing() as directory:
+    with context.open_for_writing(create_missing=True) as directory:
         actor = context.actor(directory, context.acting_agent())
         answer = directory.router.call(operation, json_text, actor)
     if isinstance(answer, Rejected):

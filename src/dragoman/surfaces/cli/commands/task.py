@@ -162,7 +162,7 @@ def create(
     if body and body_file:
         raise_usage_error("--body and --body-file exclude each other: give one of them")
     whole_body = _read_body(body_file) if body_file else body
-    with context.open_for_writing() as directory:
+    with context.open_for_writing(create_missing=True) as directory:
         fields = {
             "title": title,
             "id": id,
@@ -216,7 +216,7 @@ def _explain_status(shown: TaskDisplay) -> str:
 
 def _create_plan(context: CommandContext, file: str, key: str) -> CommandResult:
     plan = parse_plan(file, read_source(file, MAX_PLAN_BYTES))
-    with context.open_for_writing() as directory:
+    with context.open_for_writing(create_missing=True) as directory:
         creations = [
             directory.settings.tasks.creation({**item.fields, "blocked_by": plan.blockers(index)})
             for index, item in enumerate(plan.items)

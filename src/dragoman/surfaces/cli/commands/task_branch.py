@@ -63,7 +63,7 @@ def merge(context: CommandContext, task: TaskArgument, into: IntoOption = "") ->
       dragoman task merge TASK-2026-02-09-001
       dragoman task merge TASK-2026-02-09-001 --into release
     """
-    with context.open_for_writing(create_missing=False) as directory:
+    with context.open_for_writing() as directory:
         actor = context.actor(directory, context.acting_agent())
         merged = _branches(directory).merge(task, into, actor)
     return CommandResult(

@@ -16,9 +16,6 @@ from dragoman.surfaces.cli.render import TASK_STATUS_STYLES, Screen
 
 _MAX_DEPTH: Final = 20
 
-_MAX_TASKS: Final = 1_000
-"""Tasks that are shown below others."""
-
 _PAGE: Final = 200
 
 _MAX_PAGES: Final = 10
@@ -32,8 +29,8 @@ class TreeNode(Struct, frozen=True):
     relation: str
     """Its relation to the task above it: `part` or `waits for`; empty: none is above it."""
     below: "tuple[TreeNode, ...]"
-    is_shown_above: bool = False
-    """The tasks below it are shown where it stands first."""
+    has_more: bool = False
+    """Tasks below it are shown where it stands first, or are left out."""
 
 
 def tree(
@@ -45,6 +42,8 @@ def tree(
 ) -> CommandResult:
     """Show tasks with their parts and what they wait for.
 
+    A line that ends in … has more below it, shown elsewhere or left out for --limit.
+
     \b
     Examples:
       dragoman task tree TASK-2026-02-09-001
@@ -52,17 +51,20 @@ def tree(
     """
     with context.open_readonly() as directory:
         store = directory.store
-        roots = [load_task(directory, task).task] if task else list(_find_roots(store, limit))
-        grower = _Grower(store)
-        found = [grower.grow(root) for root in roots]
+        roots = [load_task(directory, task).task] if task else list(_find_roots(store, limit + 1))
+        grower = _Grower(store, limit)
+        found = [grower.grow(root) for root in roots if grower.has_room]
+        is_cut = grower.is_cut or len(found) < len(roots)
 
     def show(screen: Screen) -> None:
         for node in found:
             _print_node(screen, node, "")
         if not found:
             screen.line("no tasks")
+        if is_cut:
+            screen.line("There are more: give a greater --limit, or the id of one of these")
 
-    return CommandResult({"tasks": [_node_to_dict(node) for node in found]}, show)
+    return CommandResult({"tasks": [_node_to_dict(node) for node in found], "more": is_cut}, show)
 
 
 def _find_roots(store: Store, limit: int) -> Iterator[Task]:
@@ -81,21 +83,35 @@ def _newest(store: Store) -> Iterator[Task]:
 
 
 class _Grower:
-    """Finds the tasks below others, each of them once."""
+    """Finds the tasks below others, each of them once, up to a number of lines."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, limit: int) -> None:
         self._store = store
+        self._left = limit
         self._seen = set[str]()
+        self.is_cut = False
+        """True if tasks were left out."""
+
+    @property
+    def has_room(self) -> bool:
+        """True while another task may be shown."""
+        return self._left > 0
 
     def grow(self, task: Task, relation: str = "", depth: int = 0) -> TreeNode:
         """A task with all below it."""
         names = [("part", one) for one in task.children]
         names += [("waits for", one) for one in task.open_blockers if one not in task.children]
-        if task.id in self._seen or depth == _MAX_DEPTH or len(self._seen) >= _MAX_TASKS:
-            return TreeNode(task, relation, (), is_shown_above=bool(names))
+        self._left -= 1
+        if task.id in self._seen or depth == _MAX_DEPTH:
+            return TreeNode(task, relation, (), has_more=bool(names))
         self._seen.add(task.id)
-        below = (self._load(name, kind, depth) for kind, name in names)
-        return TreeNode(task, relation, tuple(filter(None, below)))
+        below = list[TreeNode]()
+        for kind, name in names:
+            if not self.has_room:
+                self.is_cut = True
+                return TreeNode(task, relation, tuple(below), has_more=True)
+            below += filter(None, [self._load(name, kind, depth)])
+        return TreeNode(task, relation, tuple(below))
 
     def _load(self, name: str, relation: str, depth: int) -> TreeNode | None:
         view = find_task(self._store, name)
@@ -112,7 +128,7 @@ def _print_node(screen: Screen, node: TreeNode, margin: str) -> None:
         (task.status, TASK_STATUS_STYLES[task.status]),
         f"  {task.assignee}" if task.assignee else "",
         f"  {task.title}",
-        " …" if node.is_shown_above else "",
+        " …" if node.has_more else "",
     )
     for one in node.below:
         _print_node(screen, one, f"{margin}  ")

@@ -42,7 +42,7 @@ def tick(context: CommandContext) -> CommandResult:
     Example:
       dragoman tick
     """
-    with context.open_for_writing() as directory:
+    with context.open_for_writing(create_missing=True) as directory:
         outcomes = dict(directory.run_services(directory.services))
         return _make_result(context, outcomes, directory.parts.service_remarks())
 
