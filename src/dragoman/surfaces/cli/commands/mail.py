@@ -100,7 +100,7 @@ def send(
         **({"importance": importance} if importance != "normal" else {}),
     }
     letter |= _subject_and_body(type, bead, tuple(field or ()), subject, body)
-    with context.open_for_writing() as directory:
+    with context.open_for_writing(create_missing=True) as directory:
         actor = context.actor(directory, context.acting_agent())
         answer = call_operation(directory, "mail.send", letter, actor)
     reply = {**answer.reply, "warnings": answer.warnings, "repeated": answer.repeated}
