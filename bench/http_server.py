@@ -33,6 +33,7 @@ from dragoman.engine.auth import Authenticator
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.router import Router
+from dragoman.engine.schemas.settings import ReloadedSettings
 from dragoman.engine.store_facts import StoreFacts
 from dragoman.engine.subscribe import CommitHints
 from dragoman.files.task_work_folder import has_task_file
@@ -149,9 +150,14 @@ async def _hub(folder: Path, rate: int = 0) -> AsyncGenerator[Serving]:
         settings=Settings(http=HttpSettings(port=0, rate_per_second=0, max_body=_BODY)),
         hints=hints,
         sessions=Sessions(_SECRET, clock),
+        reload=_reload_nothing,
     )
     yield HttpServer(build_app(deps), deps.settings.http), lambda: _produce(hub, names[0], rate)
     hub.close()
+
+
+async def _reload_nothing() -> ReloadedSettings:
+    return ReloadedSettings((), (), (), ())
 
 
 def pace(rate: int) -> Iterator[int]:

@@ -95,12 +95,12 @@ def build_hub(
             settings,
             directory.hints,
             sessions,
+            lambda: reloader.reload(),  # noqa: PLW0108
             health,
             agent_states=lambda: dispatcher.agent_states(),  # noqa: PLW0108
             start_command=_command_starter(directory, parts, settings),
             is_stopping=lambda: dispatcher.is_stopping,
             task_branches=TaskBranches(data, settings, hub),
-            reload=lambda: reloader.reload(),  # noqa: PLW0108
         )
         app = build_app(deps, {MCP_PATH: _mcp_app(directory, deps.timeouts)})
         bound = (server := HttpServer(app, settings.http)).bind()

@@ -22,6 +22,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.router import Router
+from dragoman.engine.schemas.settings import ReloadedSettings
 from dragoman.engine.service_health import HealthProblem
 from dragoman.engine.store_facts import StoreFacts
 from dragoman.engine.subscribe import CommitHints
@@ -70,6 +71,10 @@ class Response(Struct, frozen=True):
         return self.json["code"]
 
 
+async def _reload_nothing() -> ReloadedSettings:
+    return ReloadedSettings((), (), (), ())
+
+
 class HubServer:
     """Hub with its HTTP application; `serving` serves it."""
 
@@ -107,6 +112,7 @@ class HubServer:
             ),
             hints=self.hints,
             sessions=Sessions(SECRET, clock or self.clock),
+            reload=_reload_nothing,
             service_health=service_health,
             agent_states=agent_states,
             is_stopping=is_stopping,

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dragoman.config import Settings
 from dragoman.engine.auth import Authenticator, Principal
-from dragoman.engine.forwarding import CommandRun, ForwardedCall, ForwardedOutput
+from dragoman.engine.forwarding import CommandRun, ForwardedCall
 from dragoman.engine.hub import Hub
 from dragoman.engine.router import Router
 from dragoman.engine.schemas.settings import ReloadedSettings
@@ -51,36 +51,6 @@ class Timeouts(Struct, frozen=True):
     skips ahead, with a gap event."""
 
 
-def _no_services() -> Mapping[str, HealthProblem]:
-    return {}
-
-
-def _no_agents() -> Sequence[AgentState]:
-    return ()
-
-
-def _never_stopping() -> bool:
-    return False
-
-
-class NoCommand:
-    """A command that is left to the process of its caller."""
-
-    def __init__(self, call: ForwardedCall, principal: Principal) -> None:
-        del call, principal
-
-    async def next_part(self) -> ForwardedOutput:
-        """Return that it does not run here."""
-        return ForwardedOutput(runs_here=False)
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-async def _reload_nothing() -> ReloadedSettings:
-    return ReloadedSettings((), (), (), ())
-
-
 class HttpDeps(Struct, frozen=True):
     """Dependencies of the HTTP surface, put together by `bootstrap`."""
 
@@ -91,18 +61,18 @@ class HttpDeps(Struct, frozen=True):
     hints: CommitHints
     """Notified by the engine after every commit."""
     sessions: Sessions
-    service_health: Callable[[], Mapping[str, HealthProblem]] = _no_services
+    reload: Callable[[], Awaitable[ReloadedSettings]]
+    """Reloads the settings; SettingsError if no hub would start with them."""
+    service_health: Callable[[], Mapping[str, HealthProblem]] = dict[str, HealthProblem]
     """Returns each background service by name, and its trouble."""
-    agent_states: Callable[[], Sequence[AgentState]] = _no_agents
+    agent_states: Callable[[], Sequence[AgentState]] = list[AgentState]
     """Returns the state of each agent that the hub starts."""
-    start_command: Callable[[ForwardedCall, Principal], CommandRun] = NoCommand
-    """Runs a command of the command line for the bearer of a token."""
-    is_stopping: Callable[[], bool] = _never_stopping
+    start_command: Callable[[ForwardedCall, Principal], CommandRun] | None = None
+    """Runs a command of the command line for the bearer of a token; None: its caller does."""
+    is_stopping: Callable[[], bool] = bool
     """Returns whether the hub gives out no more work."""
     task_branches: TaskBranches | None = None
     """Differences and merges of the branches of tasks; None: no repository is known."""
-    reload: Callable[[], Awaitable[ReloadedSettings]] = _reload_nothing
-    """Reloads the settings; SettingsError if no hub would start with them."""
     timeouts: Timeouts = Timeouts()
     monotonic: Callable[[], float] = monotonic
     """Monotonic seconds, for rates and waits."""

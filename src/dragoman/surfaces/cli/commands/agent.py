@@ -366,7 +366,7 @@ WORK = (
     "|{!activity.running}takes no work: {activity.idle}"
     "|{?activity}{!activity.running}{!activity.idle}works on nothing"
 )
-"""Template of what an agent works on, or why it takes no work; empty: this hub starts it not."""
+"""Line on the work of an agent, or on why it takes none; empty: this hub does not start it."""
 
 _USAGE = (
     "{?activity}today (UTC): attempts {activity.attempts}, {activity.minutes} min, "
