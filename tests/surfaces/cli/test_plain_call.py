@@ -53,7 +53,7 @@ def test_arguments_of_every_command_are_those_of_typer(words: tuple[str, ...]) -
         (("task", "ask"), ("T-1", "--agent", "ada", "Now?", "--wait")),
         (("task", "ask"), ("T-1", "Now?", "--wait", "5m")),
         (("task", "log"), ("--as", "ada", "--", "T-1", "--as=")),
-        (("mail", "send"), ("-", "--to", "a", "--to=b", "--no-ack", "--ack-within", "10m")),
+        (("mail", "send"), ("--to", "a", "--to=b", "--no-ack", "--ack-within", "10m")),
         (("mail", "send"), ("--ack", "--subject", "", "--body", "-")),
         (("mail", "inbox"), ("-w",)),
         (("task", "create"), ("One", "--as", "ada", "--as", "ben")),
