@@ -80,3 +80,64 @@ def test_tab_has_a_dot_while_somebody_waits(browser: Browser, empty_fleet: Fleet
         fleet.act("asked", "answer", text="This one.")
         expect(icon).to_have_attribute("href", "/icon.svg")
         visited.check()
+
+
+RECORD_NOTICES = """
+window.notices = [];
+window.Notification = class {
+  static permission = "granted";
+  static requestPermission = async () => "granted";
+  constructor(title, options) { window.notices.push(`${title}: ${options.body}`); }
+};
+Object.defineProperty(document, "visibilityState", {get: () => window.looks ?? "visible"});
+"""
+"""Notices are recorded instead of shown: a browser without a desktop has nowhere to show them."""
+
+
+def test_browser_tells_what_begins_to_wait_while_nobody_looks(
+    browser: Browser, empty_fleet: Fleet
+) -> None:
+    fleet = empty_fleet
+    fleet.create("asked", "It asks")
+    fleet.claim("asked", "ada")
+    fleet.act("asked", "ask", "ada", text="The first?")
+    with visit(browser, fleet) as visited:
+        visited.context.add_init_script(RECORD_NOTICES)
+        page = visited.go("/board")
+        expect(page).to_have_title("(1) dragoman")
+        page.keyboard.press("/")
+        page.get_by_role("combobox", name="Search and commands").fill("notices")
+        page.keyboard.press("Enter")
+        page.evaluate("window.looks = 'hidden'")
+        fleet.act("asked", "ask", "ada", text="The second?")
+        page.wait_for_function("() => window.notices.length > 0")
+        assert page.evaluate("window.notices") == ["Somebody waits for you: ada asks: The second?"]
+        visited.check()
+
+
+def test_card_tells_what_a_task_is_while_the_mouse_rests_on_it(
+    browser: Browser, fleet: Fleet
+) -> None:
+    with visit(browser, fleet) as visited:
+        page = visited.go("/handoffs")
+        page.get_by_role("row").get_by_role("link", name="hand-search").hover()
+        card = page.get_by_role("tooltip")
+        expect(card).to_contain_text("Hand over the search")
+        page.get_by_role("row").get_by_role("link", name="ada").first.hover()
+        expect(card).to_contain_text("works on fix-login")
+        page.get_by_role("heading", name="Handoffs").hover()
+        expect(card).to_have_count(0)
+        visited.check()
+
+
+def test_entries_of_one_task_are_listed(browser: Browser, fleet: Fleet) -> None:
+    with visit(browser, fleet) as visited:
+        page = visited.go("/ledger?type=task&task=fix-login")
+        entries = page.get_by_role("list", name="Entries, the newest first")
+        expect(entries.get_by_role("listitem").last).to_contain_text("task.created")
+        expect(entries).not_to_contain_text("quote-pdf")
+        page.get_by_label("Only of this task").fill("quote-pdf")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/ledger?type=task&task=quote-pdf")
+        expect(entries).to_contain_text("quote-pdf")
+        visited.check()

@@ -115,5 +115,5 @@ export const historyQuery = (id: string) =>
     queryFn: ({ signal }) => get<HistoryPage>(`/v1/tasks/${name(id)}/events?limit=1000`, signal),
   });
 
-export const entriesPage = (after: number, limit: number, type: string, signal: AbortSignal) =>
-  get<EventPage>(withQuery("/v1/events", { after, limit, type }), signal);
+export const entriesPage = (after: number, limit: number, type: string, signal: AbortSignal, task = "") =>
+  get<EventPage>(withQuery("/v1/events", { after, limit, type, task }), signal);

@@ -3,7 +3,8 @@
 import { Link } from "wouter";
 
 import type { HandoffSummary } from "../api/types";
-import { AgentLink, HandoffStatus, Mark, TaskLink } from "../parts/marks";
+import { AgentLink, TaskLink } from "../parts/links";
+import { HandoffStatus, Mark } from "../parts/marks";
 import { Ago } from "../parts/time";
 import styles from "./Chains.module.css";
 

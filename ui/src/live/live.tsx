@@ -21,7 +21,10 @@ interface Live {
 const LiveContext = createContext<Live | null>(null);
 
 const REFRESH_MS = 400;
+const HIDDEN_REFRESH_MS = 3_000;
 const CHANGED_MS = 1_200;
+const STATUS = JSON.stringify(statusQuery.queryKey);
+const ALL = "[]";
 
 export function useLive(): Live {
   const live = useContext(LiveContext);
@@ -98,6 +101,7 @@ export function taskOf(entry: EntryResource): string {
 class Refresher {
   private readonly stale = new Map<string, QueryKey>();
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private since: number | undefined;
   private isPaused = false;
   private held = 0;
 
@@ -127,7 +131,7 @@ class Refresher {
   }
 
   takeAll(): void {
-    this.stale.set("[]", []);
+    this.stale.set(ALL, []);
     this.plan();
   }
 
@@ -136,13 +140,21 @@ class Refresher {
   }
 
   private readonly plan = (): void => {
-    if (this.isPaused || document.hidden || !this.stale.size) return;
-    this.timer ??= setTimeout(() => {
-      this.timer = undefined;
-      const keys = [...this.stale.values()];
-      this.stale.clear();
-      for (const queryKey of keys) void this.client.invalidateQueries({ queryKey });
-    }, REFRESH_MS);
+    clearTimeout(this.timer);
+    if (this.isPaused || !this.stale.size) return;
+    // A tab that nobody looks at only keeps its badge right.
+    const isHidden = document.hidden;
+    const keys = [...this.stale.keys()].filter((key) => !isHidden || key === STATUS || key === ALL);
+    if (!keys.length) return;
+    // From the first entry on: a steady flow does not put it off for ever.
+    this.since ??= Date.now();
+    const wait = Math.max(0, this.since + (isHidden ? HIDDEN_REFRESH_MS : REFRESH_MS) - Date.now());
+    this.timer = setTimeout(() => {
+      this.since = undefined;
+      const due = keys.map((key) => this.stale.get(key)!);
+      for (const key of keys) this.stale.delete(key);
+      for (const queryKey of due) void this.client.invalidateQueries({ queryKey });
+    }, wait);
   };
 }
 

@@ -9,7 +9,8 @@ import { agentsQuery, numbersQuery, statusQuery, tasksPage } from "../api/querie
 import type { Agent, AgentCountsResource, AgentStatusResource } from "../api/types";
 import { NumberBoard } from "../numbers/Numbers";
 import { ActionButton, Button, Dialog, Field } from "../parts/controls";
-import { AgentLink, attemptOf, Mark, TaskLink, TaskStatus } from "../parts/marks";
+import { AgentLink, TaskLink } from "../parts/links";
+import { attemptOf, Mark, TaskStatus } from "../parts/marks";
 import page from "../parts/page.module.css";
 import { Empty, Failed, Loading } from "../parts/states";
 import { Ago, Moment } from "../parts/time";

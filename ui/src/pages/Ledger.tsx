@@ -7,7 +7,7 @@ import { entriesPage, statusQuery } from "../api/queries";
 import type { EntryResource } from "../api/types";
 import { taskOf } from "../live/live";
 import { Button } from "../parts/controls";
-import { TaskLink } from "../parts/marks";
+import { TaskLink } from "../parts/links";
 import page from "../parts/page.module.css";
 import { Empty, Failed, Loading } from "../parts/states";
 import { Moment } from "../parts/time";
@@ -15,6 +15,7 @@ import { plain } from "../task/story";
 import { Verify } from "./Verify";
 
 const SHOWN = 100;
+const PAGE = 1_000;
 const FAMILIES = ["task", "question", "mail", "handoff", "agent", "turn", "trace", "intent", "wave", "command", "token"];
 
 export function Ledger() {
@@ -23,13 +24,14 @@ export function Ledger() {
   const head = status.data?.position;
   const at = Number(parameters.get("at") ?? 0);
   const type = parameters.get("type") ?? "";
+  const task = parameters.get("task") ?? "";
   // Without a position the newest are shown, and what comes is added.
   const [end, setEnd] = useState<number | null>(at ? at + 10 : null);
   useEffect(() => setEnd(at ? at + 10 : null), [at]);
   const until = Math.min(end ?? head ?? 0, head ?? 0);
   const found = useQuery({
-    queryKey: ["ledger", until, type],
-    queryFn: ({ signal }) => readBack(until, type, signal),
+    queryKey: ["ledger", until, type, task],
+    queryFn: ({ signal }) => readBack(until, type, task, signal),
     enabled: head !== undefined,
     placeholderData: keepPreviousData,
   });
@@ -38,7 +40,8 @@ export function Ledger() {
     return failed.error ? <Failed error={failed.error} retry={() => void failed.refetch()} /> : <Loading rows={8} />;
   }
   const { entries, begin } = found.data;
-  const choose = (next: string) => setParameters(next ? { type: next } : {}, { replace: true });
+  const choose = (next: Record<string, string>) =>
+    setParameters(Object.fromEntries(Object.entries({ type, task, ...next }).filter(([, value]) => value)), { replace: true });
   return (
     <div className={page.page}>
       <section className={page.main} aria-labelledby="ledger">
@@ -47,18 +50,26 @@ export function Ledger() {
           <p>{(head ?? 0).toLocaleString()} entries</p>
           <label>
             <span className="visually-hidden">Only of this kind</span>
-            <select value={type} onChange={(event) => choose(event.target.value)}>
+            <select value={type} onChange={(event) => choose({ type: event.target.value })}>
               <option value="">All kinds</option>
               {FAMILIES.map((family) => (
                 <option key={family}>{family}</option>
               ))}
             </select>
           </label>
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              choose({ task: String(new FormData(event.currentTarget).get("task")).trim() });
+            }}
+          >
+            <input key={task} name="task" type="search" aria-label="Only of this task" placeholder="Only of this task" defaultValue={task} autoComplete="off" spellCheck={false} maxLength={300} />
+          </form>
           {end !== null && <Button onClick={() => (at ? setParameters({}, { replace: true }) : setEnd(null))}>Newest</Button>}
           <Verify />
         </header>
         {entries.length === 0 ? (
-          <Empty>There are no entries {type ? `of the kind ${type}` : ""} here.</Empty>
+          <Empty>There are no entries {type ? `of the kind ${type}` : ""} {task ? `of ${task}` : ""} here.</Empty>
         ) : (
           <ol className={page.entries} aria-label="Entries, the newest first">
             {entries.map((entry) => (
@@ -76,17 +87,21 @@ export function Ledger() {
   );
 }
 
-/** The entries before a position, the newest first; filtered, as many as are found in a few pages. */
-async function readBack(until: number, type: string, signal: AbortSignal): Promise<{ entries: EntryResource[]; begin: number }> {
+/** The entries up to a position, the newest first; what is filtered is looked for ever further back. */
+async function readBack(until: number, type: string, task: string, signal: AbortSignal): Promise<{ entries: EntryResource[]; begin: number }> {
   const found: EntryResource[] = [];
   let begin = until;
-  for (let step = type ? SHOWN * 10 : SHOWN; begin > 0 && found.length < SHOWN; step *= 4) {
-    const after = Math.max(0, begin - Math.min(step, 1_000));
-    const page = await entriesPage(after, 1_000, type, signal);
-    const inside = page.events.filter((entry) => entry.position <= begin);
+  for (let span = type || task ? PAGE : SHOWN; begin > 0 && found.length < SHOWN; span *= 4) {
+    const inside: EntryResource[] = [];
+    const from = Math.max(0, begin - span);
+    for (let after = from, isFull = true; isFull && after < begin; ) {
+      const { events } = await entriesPage(after, PAGE, type, signal, task);
+      inside.push(...events.filter((entry) => entry.position <= begin));
+      isFull = events.length === PAGE;
+      after = events.at(-1)?.position ?? begin;
+    }
     found.push(...inside.reverse());
-    begin = after;
-    if (!type) break;
+    begin = from;
   }
   return { entries: found, begin };
 }

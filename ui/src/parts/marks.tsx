@@ -1,6 +1,4 @@
 // What a state looks like: a shape, a word and a colour, the same everywhere.
-import { Link } from "wouter";
-
 import type { TaskSummary } from "../api/types";
 import { hubNow, roughly, useTick } from "./time";
 import styles from "./marks.module.css";
@@ -75,22 +73,6 @@ export function LeaseRing({ until, isValid, ms }: { until: string; isValid: bool
       </svg>
       {words}
     </span>
-  );
-}
-
-export function TaskLink({ id, title }: { id: string; title?: string }) {
-  return (
-    <Link href={`/tasks/${encodeURIComponent(id)}`} className={styles.link} title={title ?? id}>
-      {title ? <bdi>{title}</bdi> : <code>{id}</code>}
-    </Link>
-  );
-}
-
-export function AgentLink({ name }: { name: string }) {
-  return (
-    <Link href={`/agents/${encodeURIComponent(name)}`} className={styles.agent}>
-      <bdi>{name}</bdi>
-    </Link>
   );
 }
 

@@ -11,6 +11,7 @@ import { formatClock, noteHubTime } from "../parts/time";
 import { useSession } from "../session";
 import { KeyHelp } from "./KeyHelp";
 import { useKeys } from "./keys";
+import { canNotify, useNotices } from "./notices";
 import { type Command, Palette } from "./Palette";
 import styles from "./Shell.module.css";
 import { applyTheme, savedTheme, type Theme } from "./theme";
@@ -41,6 +42,7 @@ export function Shell({ children }: { children: ReactNode }) {
   const status = useQuery(statusQuery);
   const [isHelpOpen, setHelpOpen] = useState(false);
   const [isSearching, setSearching] = useState(false);
+  const [notices, setNotices] = useNotices(status.data?.attention);
   const waiting = Object.values(status.data?.attentionCounts ?? {}).reduce((sum, one) => sum + one, 0);
 
   const at = status.data?.at;
@@ -70,6 +72,7 @@ export function Shell({ children }: { children: ReactNode }) {
   const commands: Command[] = [
     ...PAGES.map((page) => ({ name: page.name, hint: `page · g ${page.key}`, run: () => navigate(page.path) })),
     { name: live.isPaused ? "Go on with live updates" : "Pause live updates", hint: "command · .", run: () => live.setPaused(!live.isPaused) },
+    ...(canNotify ? [{ name: notices ? "No more notices of the browser" : "Notices of the browser when somebody waits", hint: "command", run: () => void setNotices(!notices) }] : []),
     { name: "Keys", hint: "command · ?", run: () => setHelpOpen(true) },
   ];
 

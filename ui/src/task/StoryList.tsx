@@ -4,7 +4,8 @@ import { memo, useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 
 import type { StoryItemResource } from "../api/types";
-import { AgentLink, Dialect, type Tone } from "../parts/marks";
+import { AgentLink } from "../parts/links";
+import { Dialect, type Tone } from "../parts/marks";
 import { Moment, roughly } from "../parts/time";
 import styles from "./story.module.css";
 import { nameOf, plain, titleOf } from "./story";
