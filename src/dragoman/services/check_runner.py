@@ -47,6 +47,8 @@ class CheckRunner:
         self._run_check = run_check
         self._concurrency = concurrency
         self._stopped = Event()
+        self._unrecorded: dict[tuple[str, int, tuple[str, ...]], list[CheckResult]] = {}
+        """Results of tasks, attempts and checks that are not recorded yet."""
 
     def stop(self) -> None:
         """Break off the checks that run."""
@@ -85,14 +87,20 @@ class CheckRunner:
         ]
 
     def _check_task(self, task: Task) -> bool:
-        """Run the checks of a task up to the first that fails, and record them."""
-        results: list[CheckResult] = []
-        for number in range(1, len(task.required_checks) + 1):
+        """Run the checks of a task up to the first that fails, and record them.
+
+        Results that the store could not take, as on a full disk, are recorded later: the checks are
+        not run again and again.
+        """
+        key = task.id, task.attempts, task.required_checks
+        results = self._unrecorded.setdefault(key, [])
+        for number in range(len(results) + 1, len(task.required_checks) + 1):
+            if results and not results[-1].has_passed:
+                break
             try:
                 results.append(self._run_check(task, number, self._stopped.is_set))
             except InterruptedError:
                 return False
-            if not results[-1].has_passed:
-                break
         self._hub.submit(HUB_ACTOR, RecordChecks(task.id, task.attempts, tuple(results)))
+        del self._unrecorded[key]
         return True
