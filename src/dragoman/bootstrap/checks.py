@@ -80,7 +80,8 @@ def _run_check(
             force_folder(disk, path.rpartition("/")[0])
             disk.write(path, log)
     except OSError as error:
-        problem = problem or f"its output could not be kept: {error.strerror or error}"
+        if code == 0:
+            problem = problem or f"its output could not be kept: {error.strerror or error}"
     return CheckResult(
         command,
         code,

@@ -63,6 +63,22 @@ def test_complete_says_who_ends_work_that_needs_a_review(work: Console) -> None:
     assert result.out == "T-1 is review: a person or an orchestrator approves it\n"
 
 
+@proves("EVIDENCE-CHECKS")
+@pytest.mark.parametrize(
+    ("outcome", "then"),
+    [
+        ("done", ": the hub runs its checks"),
+        ("needs_review", ": the hub runs its checks"),
+        ("partial", ""),
+    ],
+)
+def test_completion_says_that_checks_come_first(dragoman: Console, outcome: str, then: str) -> None:
+    dragoman.make("One", "--id", "T-1", "--ready", "--check", "true")
+    dragoman.ask("task", "claim", "T-1", "--agent", "ada")
+    done = dragoman("task", "complete", "T-1", "--agent", "ada", "--outcome", outcome)
+    assert done.out == f"T-1 is review{then}\n"
+
+
 @proves("TASK-REVIEW", "TASK-SEND-BACK")
 def test_review_is_sent_back_and_then_approved(work: Console) -> None:
     complete = ("task", "complete", "T-1", "--agent", "ada", "--now", LATER)

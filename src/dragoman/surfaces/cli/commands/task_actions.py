@@ -108,7 +108,9 @@ ACTIONS: Final = (
             _DETAILS,
         ),
         needs_agent=True,
-        done="{id} is {status}|{?status=review}: a person or an orchestrator approves it",
+        done="{id} is {status}|{?status=review}{!checks}: a person or an orchestrator approves it"
+        "|{?status=review}{?report.outcome=done,needs_review}{?checks}{!proven}"
+        ": the hub runs its checks",
     ),
     ActionCommand(
         "fail",
