@@ -4119,6 +4119,18 @@ _MANIFEST: tuple[Requirement, ...] = (
         "agents report them; of a very long ledger they say from when on they count.",
     ),
     Requirement(
+        "SEE-DAY",
+        "STATUS",
+        "The report of a day has its numbers, what was finished, failed, given up and escalated, "
+        "and what waits for a person, within the rules of who may read what.",
+    ),
+    Requirement(
+        "SEE-EXPORT",
+        "STATUS",
+        "A story and the report of a day are one HTML page each, by command line and HTTP, that "
+        "opens without a hub, requests nothing and in which nothing that agents wrote acts.",
+    ),
+    Requirement(
         "SEE-WAIT",
         "STATUS",
         "A ready task that not everybody can claim now says why, and who has to act.",

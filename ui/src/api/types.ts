@@ -203,6 +203,25 @@ export interface CreateTaskBody {
   checks?: readonly (string)[];
 }
 
+export interface DayItemResource {
+  position: number;
+  at: string;
+  kind: "escalated" | "failed" | "finished" | "given_up";
+  about: string;
+  title: string;
+  agent: string;
+  text: string;
+}
+
+export interface DayReportResource {
+  day: string;
+  numbers: NumbersResource;
+  items: readonly (DayItemResource)[];
+  counts: Readonly<Record<string, number>>;
+  attention: readonly (AttentionResource)[];
+  attentionCounts: Readonly<Record<string, number>>;
+}
+
 export interface DelegateBody {
   title: string;
   assignee: string;

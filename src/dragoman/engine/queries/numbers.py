@@ -134,14 +134,17 @@ class NumbersIndex:
 
     def read(self, now: int, days: int = MAX_DAYS) -> Numbers:
         """Count the last days, the present hour included."""
+        return self.read_span(now, now - days * DAY_MS, None)
+
+    def read_span(self, now: int, begin: int, end: int | None) -> Numbers:
+        """Count the hours from a time on, up to another or to the present one."""
         with self._lock:
             self._catch_up(now)
-            begin = now - days * DAY_MS
             hours: dict[int, Counts] = {}
             agents: dict[str, Counts] = {}
             total = Counts()
             for (hour, agent), counts in sorted(self._cells.items()):
-                if hour + HOUR_MS > begin:
+                if hour + HOUR_MS > begin and (end is None or hour < end):
                     for sums in (
                         hours.setdefault(hour, Counts()),
                         agents.setdefault(agent, Counts()),
@@ -157,11 +160,11 @@ class NumbersIndex:
     def _catch_up(self, now: int) -> None:
         head, oldest = self._store.head(), now - MAX_DAYS * DAY_MS - HOUR_MS
         if head - self._position > ENTRY_PAGE:
-            begin = max(self._find_position(oldest, head), head - MAX_ENTRIES)
+            begin = max(find_position(self._store, oldest, head), head - MAX_ENTRIES)
             if begin > self._position:
                 self._cells.clear()
                 self._work.clear()
-                self._position, self._since = begin, self._time_at(begin)
+                self._position, self._since = begin, _time_at(self._store, begin)
         while self._position < head:
             page = self._store.entry_columns(self._position, head, ENTRY_PAGE)
             for _, stream, _, event, line, _, _ in page:
@@ -170,17 +173,6 @@ class NumbersIndex:
             self._position = page[-1][0]
         for key in [key for key in self._cells if key[0] < oldest]:
             del self._cells[key]
-
-    def _find_position(self, at: int, head: int) -> int:
-        """Find the last position before a time."""
-        low, high = 0, head
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self._time_at(middle) < at else (low, middle - 1)
-        return low
-
-    def _time_at(self, position: int) -> int:
-        return read_line(self._store.entries(position - 1, 1)[0].line).at
 
     def _count(self, stream: str, line: Line[Raw]) -> None:
         event, at = CODEC.decode(line.event, line.v, line.body), line.at
@@ -202,6 +194,19 @@ class NumbersIndex:
             _count_move(counts, work, event, at)
             if work.status in _ENDS:
                 del self._work[stream]
+
+
+def find_position(store: Store, at: int, head: int) -> int:
+    """Find the last position before a time."""
+    low, high = 0, head
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if _time_at(store, middle) < at else (low, middle - 1)
+    return low
+
+
+def _time_at(store: Store, position: int) -> int:
+    return read_line(store.entries(position - 1, 1)[0].line).at
 
 
 def _count_amounts(counts: Counts, work: _Work, report: TaskReported, line: Line[Raw]) -> None:

@@ -19,6 +19,7 @@ from dragoman.surfaces.http.openapi import build_document, document_endpoints
 from dragoman.surfaces.http.routes import (
     agents,
     events,
+    exports,
     handoffs,
     health,
     internal,
@@ -39,6 +40,7 @@ from dragoman.surfaces.http.routes import (
 _ROUTES = (
     *status.ENDPOINTS,
     *numbers.ENDPOINTS,
+    *exports.ENDPOINTS,
     *tasks.ENDPOINTS,
     *questions.ENDPOINTS,
     *traces.ENDPOINTS,

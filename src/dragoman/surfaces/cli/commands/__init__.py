@@ -36,6 +36,7 @@ TOP_LEVEL: ModuleCommands = {
     "watch": ("watch",),
     "task_folders": ("logs",),
     "story": ("story",),
+    "report": ("report",),
     "redact": ("redact",),
     "rewind": ("rewind",),
     "verify": ("verify",),
@@ -170,7 +171,7 @@ RUN_IN_HUB = frozenset(
 """Modules whose commands a running hub runs for its callers, because it has loaded all that they
 need. The others work on files, follow the ledger, or are needed when there is no hub."""
 
-RUN_FROM_ELSEWHERE = RUN_IN_HUB | {"events", "reload", "story", "watch"}
+RUN_FROM_ELSEWHERE = RUN_IN_HUB | {"events", "reload", "report", "story", "watch"}
 """Modules whose commands a hub runs for the bearer of a token, wherever that is."""
 
 

@@ -24,7 +24,7 @@ from dragoman.surfaces.cli.commands.verify import no_progress_bars, summarize_co
 from dragoman.surfaces.cli.context import CommandContext, CommandResult, raise_usage_error
 from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.surfaces.cli.render import Screen, StyledText, pluralize
-from dragoman.surfaces.cli.story_text import join_chunks
+from dragoman.surfaces.story_text import join_chunks
 from dragoman.system.bearer_tokens import new_token
 from dragoman.system.demo_processes import DemoProcesses, agent_command, kill
 

@@ -14,7 +14,7 @@ from dragoman.surfaces.cli.command import CliCommand, TaskArgument, option
 from dragoman.surfaces.cli.context import CommandContext, CommandResult
 from dragoman.surfaces.cli.data_directory import DataDirectory
 from dragoman.surfaces.cli.render import Screen
-from dragoman.surfaces.cli.story_text import story_as_html, story_as_markdown
+from dragoman.surfaces.story_text import story_as_html, story_as_markdown
 from dragoman.system.safe_fs import write_atomically
 
 _PAGE = 1_000

@@ -27,7 +27,7 @@ from dragoman.surfaces.cli.live_view.cells import (
 from dragoman.surfaces.cli.live_view.choices import Choice, choices_for_task
 from dragoman.surfaces.cli.live_view.hub_api import HubApi
 from dragoman.surfaces.cli.live_view.key_bar import KeyBar
-from dragoman.surfaces.cli.story_text import join_chunks
+from dragoman.surfaces.story_text import join_chunks
 from dragoman.text.safe_text import safe_text
 
 _MAX_ITEMS: Final = 1_000

@@ -66,13 +66,13 @@ def _attempt_heading(number: int) -> str:
 
 _BACKTICKS: Final = re.compile("`+")
 
-_MARKS: Final = "`*_[]#"
+MARKS: Final = "`*_[]#"
 """Further characters that act in a line of Markdown."""
 
 
 def story_as_markdown(task: Task, items: Iterable[StoryItem]) -> Iterator[str]:
     """Lines of the story as Markdown."""
-    yield f"# {escape_line(task.id, _MARKS)}: {escape_line(task.title, _MARKS)}"
+    yield f"# {escape_line(task.id, MARKS)}: {escape_line(task.title, MARKS)}"
     yield ""
     yield f"{task.status} since {to_rfc3339(task.moved_at)}"
     attempt = -1
@@ -83,8 +83,8 @@ def story_as_markdown(task: Task, items: Iterable[StoryItem]) -> Iterator[str]:
             yield f"## {_attempt_heading(attempt)}"
             yield ""
         facts = ", ".join(_facts(item))
-        head = f"- {item.position} · {to_rfc3339(item.at)} · **{escape_line(item.actor, _MARKS)}**"
-        yield f"{head} {escape_line(item.title, _MARKS)}{f' ({facts})' if facts else ''}"
+        head = f"- {item.position} · {to_rfc3339(item.at)} · **{escape_line(item.actor, MARKS)}**"
+        yield f"{head} {escape_line(item.title, MARKS)}{f' ({facts})' if facts else ''}"
         if item.text and item.text not in item.title:
             yield from _fenced(item.text)
 
@@ -116,21 +116,29 @@ time, .position, .facts { opacity: .7; font-size: .85em; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; padding: .4rem .6rem;
   background: #8881; border-radius: 4px; max-height: 30rem; overflow: auto; }
 details { font-size: .85em; }
+table { border-collapse: collapse; margin: .5rem 0; width: 100%; }
+th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8883;
+  vertical-align: top; overflow-wrap: anywhere; }
 """
 
 
 def story_as_html(task: Task, items: Iterable[StoryItem]) -> str:
     """The story as one page: no script, nothing loaded from elsewhere."""
-    title = _safe(f"{task.id}: {task.title}", one_line=True)
     status = f"{task.status} since {to_rfc3339(task.moved_at)}"
+    body = f"<p>{safe_html(status)}</p>\n{''.join(_html_parts(items))}"
+    return html_page(f"{task.id}: {task.title}", body)
+
+
+def html_page(title: str, body: str) -> str:
+    """One page with this title, which is any text, and a body of HTML."""
+    shown = safe_html(title, one_line=True)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{title}</h1>\n<p>{_safe(status)}</p>\n{''.join(_html_parts(items))}"
-        "</body>\n</html>\n"
+        f"<title>{shown}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{shown}</h1>\n{body}</body>\n</html>\n"
     )
 
 
@@ -149,20 +157,21 @@ def _html_item(item: StoryItem) -> str:
     at, facts = to_rfc3339(item.at), ", ".join(_facts(item))
     head = (
         f'<span class="position">{item.position}</span> <time datetime="{at}">{at}</time> '
-        f"<b>{_safe(item.actor, one_line=True)}</b> {_safe(item.title, one_line=True)}"
-        f"{f' <span class=facts>({_safe(facts)})</span>' if facts else ''}"
+        f"<b>{safe_html(item.actor, one_line=True)}</b> {safe_html(item.title, one_line=True)}"
+        f"{f' <span class=facts>({safe_html(facts)})</span>' if facts else ''}"
     )
     is_more = item.text and item.text not in item.title
-    words = f"\n<pre>{_safe(item.text)}</pre>" if is_more else ""
+    words = f"\n<pre>{safe_html(item.text)}</pre>" if is_more else ""
     return f'<li class="{item.kind}">{head}{words}{_html_original(item)}</li>\n'
 
 
 def _html_original(item: StoryItem) -> str:
     if isinstance(item.original, UnsetType):
         return ""
-    received = _safe(bytes(item.original).decode())
+    received = safe_html(bytes(item.original).decode())
     return f"\n<details><summary>as received</summary><pre>{received}</pre></details>"
 
 
-def _safe(text: str, *, one_line: bool = False) -> str:
+def safe_html(text: str, *, one_line: bool = False) -> str:
+    """Any text as HTML that shows it as it is."""
     return escape(safe_text(text, one_line=one_line))
