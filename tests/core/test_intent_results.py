@@ -372,8 +372,30 @@ def test_deadline_does_not_apply_during_review() -> None:
     assert world.tasks["i"].status == "review"
     assert world.do(HUB, ExpireRequest("i"), NOW + 2 * HOUR).events == ()
     assert world.intents["i"].request is not None
-    assert "its task is review" in anomaly_detail(world, ALICE, DONE, NOW + 2 * HOUR)
+    assert "its task is review" in anomaly_detail(world, ALICE, FAILED, NOW + 2 * HOUR)
     assert (world.tasks["i"].status, reputation_of(world, "alice").recent) == ("review", "")
+
+
+@proves("DIALECTS-MEET")
+def test_result_of_work_in_review_counts_and_leaves_the_review() -> None:
+    world = delegated_to_alice(review_required=True)
+    world.do(ALICE, ClaimTask("i", "alice"))
+    assert reputation_of(world, "alice").open == 1
+    world.do(ALICE, ReportOutcome("i", "needs_review", "look", apply=True))
+    assert reputation_of(world, "alice").open == 0, "work in review takes up no capacity"
+    world.do(ALICE, DONE)
+    rated = reputation_of(world, "alice")
+    assert (rated.recent, rated.open, rated.in_review) == ("1", 0, ())
+    assert (world.tasks["i"].status, world.intents["i"].state) == ("review", "FeedbackApplied")
+
+
+@proves("DIALECTS-MEET")
+def test_work_that_is_sent_back_takes_up_capacity_again() -> None:
+    world = delegated_to_alice(review_required=True)
+    world.do(ALICE, ClaimTask("i", "alice"))
+    world.do(ALICE, ReportOutcome("i", "needs_review", "look", apply=True))
+    world.do(HUMAN, MoveTask("i", "ready", "again"))
+    assert (reputation_of(world, "alice").open, reputation_of(world, "alice").in_review) == (1, ())
 
 
 @proves("CCOS-DEADLINE")

@@ -98,6 +98,11 @@ class WorldRead:
     def wave(self, id: str) -> Wave | None:
         return self._world.waves.get(id)
 
+    def coordinators(self) -> tuple[str, ...]:
+        """Registered coordinators."""
+        known = self._world.agents.values()
+        return tuple(one.name for one in known if one.role == "coordinator")
+
     def open_waves(self) -> tuple[Wave, ...]:
         """Waves that have not ended."""
         return tuple(wave for wave in self._world.waves.values() if wave.ended_at is None)

@@ -5,16 +5,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.core.actor import Actor
-from dragoman.core.attempt import ClaimTask, ReportOutcome
+from dragoman.core.actor import HUB_ACTOR, HUB_NAME, Actor
+from dragoman.core.attempt import ClaimTask, ExpireLease, ReleaseTask, ReportOutcome
 from dragoman.core.handoff.state import CloseHandoff, CompleteHandoff
+from dragoman.core.mail import Mail
 from dragoman.core.task_state import CreateTask, EditTask, MoveTask
+from dragoman.core.wave import AdvanceWave, StartWave, WaveBead
+from dragoman.engine.queries.entries import all_entries, decode_event
 from dragoman.engine.queries.mail import all_mail
 from dragoman.engine.request import Rejected
 from dragoman.protocols import agentmail
 from tests.engine import handoffs
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN
-from tests.engine.mixed_hub import MixedHub, aof_message
+from tests.engine.mixed_hub import MixedHub, aof_message, turn
 from tests.requirements import proves
 
 pytestmark = proves("DIALECTS-MEET")
@@ -130,3 +133,121 @@ def test_without_a_store_of_artifacts_a_completion_is_taken_at_its_word(hub: Mix
     named = [{"artifact_id": "a", "ref": {"type": "file", "path": "none.txt"}}]
     answer = hub.call("acp_handoff", BOB, action="complete", handoff_id="h1", final_artifacts=named)
     assert answer["status"] == "completed"
+
+
+@pytest.mark.parametrize("what", ["failed", "blocked", "deadletter"])
+def test_sender_and_coordinator_are_told_when_the_recipient_does_not_go_on(
+    hub: MixedHub, what: str
+) -> None:
+    hub.register("carl", role="coordinator")
+    attempts = 1 if what == "deadletter" else 5
+    hub.do(HUMAN, CreateTask("Fix the login", id="t1", ready=True, max_attempts=attempts))
+    handoffs.offer(hub)
+    handoffs.accept(hub)
+    handoffs.activate(hub)
+    outcome: Any = "blocked" if what == "blocked" else "failed"
+    hub.do(BOB, ReportOutcome("t1", outcome, "", ("no key",), apply=True))
+    status = "ready" if what == "failed" else what
+    for name in ("alice", "carl"):
+        (told,) = _letters(hub, name, "status.blocked")
+        payload = msgspec.json.decode(told.body)
+        assert payload["blocking_issue"] == f"t1 is {status}: no key"
+        assert payload["handoff_id"] == "h1"
+    assert handoffs.state(hub, "h1").status == "activated"
+
+
+def test_whoever_blocks_the_task_is_not_told_of_it(hub: MixedHub) -> None:
+    handoffs.make(hub)
+    handoffs.offer(hub)
+    handoffs.accept(hub)
+    handoffs.activate(hub)
+    hub.do(Actor("orchestrator", "alice"), MoveTask("t1", "blocked", "wait"))
+    assert _letters(hub, "alice", "status.blocked") == []
+
+
+def test_sender_is_told_when_a_lost_lease_ends_in_the_deadletter(hub: MixedHub) -> None:
+    hub.do(HUMAN, CreateTask("Fix the login", id="t1", ready=True, max_attempts=1))
+    handoffs.offer(hub)
+    handoffs.accept(hub)
+    handoffs.activate(hub)
+    hub.clock.advance(3_600_000)
+    hub.do(HUB_ACTOR, ExpireLease("t1", notify=("carl",)))
+    assert hub.task("t1").status == "deadletter"
+    assert len(_letters(hub, "alice", "status.blocked")) == 1
+    assert len(_letters(hub, "carl", "status.blocked")) == 1
+
+
+def test_rework_after_a_completion_is_told_to_both_sides(hub: MixedHub) -> None:
+    handoffs.make(hub)
+    handoffs.offer(hub)
+    handoffs.accept(hub)
+    handoffs.activate(hub)
+    hub.do(BOB, CompleteHandoff("h1", "merged"))
+    hub.do(HUMAN, MoveTask("t1", "ready", "the tests fail"))
+    (again,) = _letters(hub, "bob", "status.update")
+    (told,) = _letters(hub, "alice", "knowledge.push")
+    for letter in (again, told):
+        assert letter.sender == HUB_NAME
+        assert msgspec.json.decode(letter.body)["text"] == "the tests fail"
+    assert msgspec.json.decode(told.body)["sent_back_to"] == "bob"
+
+
+def test_work_that_another_agent_has_meanwhile_is_no_rework_of_the_handoff(hub: MixedHub) -> None:
+    handoffs.make(hub)
+    handoffs.offer(hub)
+    handoffs.accept(hub)
+    handoffs.activate(hub)
+    hub.do(BOB, CompleteHandoff("h1", "merged"))
+    hub.do(HUMAN, EditTask("t1", assignee="carol"), MoveTask("t1", "ready", "once more"))
+    assert _letters(hub, "bob", "status.update") == []
+
+
+def test_retries_of_a_wave_count_a_failure_told_by_a_result(hub: MixedHub) -> None:
+    hub.do(HUMAN, CreateTask("One", "ol-1", assignee="bob"))
+    hub.do(HUMAN, StartWave((WaveBead("ol-1"),), 1, "w1", retries={"ERROR": 0}))
+    hub.do(HUB_ACTOR, AdvanceWave("w1"))
+    hub.do(BOB, ClaimTask("ol-1", "bob"))
+    failed = {"intent_id": "ol-1", "agent_id": "bob", "success": False, "error": "no disk"}
+    hub.send(failed, BOB)
+    assert hub.task("ol-1").status == "blocked"
+
+
+def test_blocked_of_aof_opens_a_help_case(hub: MixedHub) -> None:
+    hub.do(HUMAN, CreateTask("One", "t1", ready=True))
+    hub.do(BOB, ClaimTask("t1", "bob"))
+    stuck = {"agentId": "bob", "status": "blocked", "blockers": ["no key"]}
+    hub.send(aof_message("status.update", hub.task("t1").aof_id, "bob", **stuck))
+    (question,) = hub.task("t1").questions
+    assert (question.text, question.asked_by) == ("no key", "bob")
+
+
+@pytest.mark.parametrize("first", ["mail", "saop", "aof"])
+def test_chain_begins_with_the_first_worker_of_another_dialect(hub: MixedHub, first: str) -> None:
+    hub.register("carol", saop="developer")
+    hub.do(HUMAN, CreateTask("Fix the login", id="t1", ready=True))
+    if first == "mail":
+        letter = {"subject": "[t1] BEAD_ACCEPTED", "body_md": "Bead: t1"}
+        hub.call("mail.send", CAROL, to=["mia"], **letter)
+    else:
+        hub.do(CAROL, ClaimTask("t1", "carol"))
+    if first == "saop":
+        hub.send(turn("t1"), CAROL)
+    hub.do(CAROL, ReleaseTask("t1", "not mine"))
+    hub.do(ALICE, ClaimTask("t1", "alice"))
+    handoffs.offer(hub)
+    assert handoffs.state(hub, "h1").chain == ("carol", "alice")
+
+
+def test_result_and_updates_of_an_intent_stand_in_the_work_log_and_the_run_file(
+    hub: MixedHub,
+) -> None:
+    delegate(hub)
+    hub.send({"intent_id": "i1", "agent_id": "bob", "progress": 40, "message": "half"}, BOB)
+    hub.send({"intent_id": "i1", "agent_id": "bob", "success": True, "output": {"n": 3}}, BOB)
+    told = [str(decode_event(entry)) for entry in all_entries(hub.store)]
+    assert any("half" in line for line in told)
+
+
+def _letters(hub: MixedHub, name: str, kind: str) -> list[Mail]:
+    found = (letter.mail for letter in all_mail(hub.store, f"in:{name}"))
+    return [mail for mail in found if mail.kind == kind]

@@ -186,6 +186,8 @@ class AgentRelieved(Event, frozen=True):
     name: str
     intent: str
     request_id: str
+    in_review: bool = False
+    """It stays the agent's, and takes up none of its capacity while its task is in review."""
 
 
 class AgentRated(Event, frozen=True):
@@ -426,7 +428,9 @@ class Reputation(Struct, frozen=True, omit_defaults=True):
     assigned: int = 0
     """Requests it was ever given."""
     open: int = 0
-    """Requests it has not finished."""
+    """Requests it has not finished, except those in review."""
+    in_review: tuple[str, ...] = ()
+    """Ids of its requests whose tasks are in review."""
 
     def is_at_capacity(self, capacity: int) -> bool:
         """True if it has as many requests as it takes on at a time; 0: unlimited."""
@@ -481,8 +485,18 @@ def _fold_assigned(reputation: Reputation | None, event: AgentAssigned, _: int) 
     )
 
 
-def _fold_relieved(reputation: Reputation, _: AgentRelieved, __: int) -> Reputation:
-    return replace(reputation, open=reputation.open - 1)
+def _fold_relieved(reputation: Reputation, event: AgentRelieved, _: int) -> Reputation:
+    ended = _without_request(reputation, event.request_id)
+    if not event.in_review:
+        return ended
+    return replace(ended, in_review=(*ended.in_review, event.request_id))
+
+
+def _without_request(reputation: Reputation, request_id: str) -> Reputation:
+    """One open request less; one in review counts no more already."""
+    in_review = tuple(one for one in reputation.in_review if one != request_id)
+    is_open = len(in_review) == len(reputation.in_review)
+    return replace(reputation, open=reputation.open - is_open, in_review=in_review)
 
 
 def _fold_rated(reputation: Reputation, event: AgentRated, at: int) -> Reputation:
@@ -492,13 +506,12 @@ def _fold_rated(reputation: Reputation, event: AgentRated, at: int) -> Reputatio
         event.duration_ms if is_first else (7 * reputation.latency_ms + event.duration_ms) // 8
     )
     return replace(
-        reputation,
+        _without_request(reputation, event.request_id),
         successes=reputation.successes + event.success,
         failures=reputation.failures + (not event.success),
         recent=recent,
         rated_at=at,
         latency_ms=latency_ms,
-        open=reputation.open - 1,
     )
 
 

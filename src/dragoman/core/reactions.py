@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dragoman.core.actor import HUB_NAME
 from dragoman.core.agent import AgentAssigned, AgentRated, AgentRelieved
 from dragoman.core.attempt import ExpireLease
 from dragoman.core.attempt_state import (
@@ -25,7 +26,7 @@ from dragoman.core.attempt_state import (
 )
 from dragoman.core.base import Command, Event
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff.common import COORDINATOR
+from dragoman.core.handoff.common import COORDINATOR, letter_event
 from dragoman.core.handoff.complete import COMPLETION_NOTE_KIND, completion_events
 from dragoman.core.handoff.reject import hub_rejection_events
 from dragoman.core.handoff.sla import blocked_letter_event, sla_breach
@@ -85,6 +86,9 @@ from dragoman.core.task_state import (
 )
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.core.wave import STUCK_STATUSES, Wave
+
+FAILURE_TYPE_KEY: Final = "failure_type"
+"""Key of a report's details that names the type of failure."""
 
 
 class Change(Struct, frozen=True):
@@ -176,16 +180,14 @@ def _count_failures(history: Iterable[TimedEvent], since: int) -> Counter[str]:
         if isinstance(event, TaskCheckpointed) and attempt is not None:
             failures[attempt] = event.reason
         if isinstance(event, TaskRequeued) and event.by_report and reported is not None:
-            type = reported.details.get("failure_type")
+            # Dialects without types of failure, such as CCOS, tell of an error.
+            type = reported.details.get(FAILURE_TYPE_KEY, "ERROR")
             if isinstance(type, str):
                 failures[reported.attempt] = type
     return Counter(failures.values())
 
 
 # --- intents: requests in step with their task ------------------------------------------------
-
-FAILURE_TYPE_KEY: Final = "failure_type"
-"""Key of a report's details that names the type of failure."""
 
 _PERCENT: Final = re.compile(r"\s*(100|[0-9]{1,2}(?:\.[0-9]+)?) ?%\s*")
 
@@ -411,6 +413,8 @@ def _keep_request(
     if task.status == "review":
         if reason.timeout:
             workflow.complete_request(request, reason.timeout)
+        elif before.status != "review":
+            workflow.rest_request(request)
     elif workflow.forbidden_reasons():
         # Work that nobody has begun is not requested any more, once its texts are forbidden.
         _pass_request_on(workflow, request, "", reason)
@@ -467,22 +471,43 @@ def settle_handoff(change: Change) -> StreamEvents:
     A handoff that its own command has changed is left to that.
     """
     task = change.task
-    if (
-        task is None
-        or task.handoff is None
-        or change.has_events_of(handoff_stream(task.handoff.id))
-    ):
+    if task is None or task.handoff is None:
+        return () if task is None else _tell_of_rework(change, task)
+    if change.has_events_of(handoff_stream(task.handoff.id)):
         return ()
     handoff = change.read.handoff(task.handoff.id)
     if handoff is None:
         return ()
     report = fold_task_events(task, change.events, change.now).reported
+    handed = _HandedOverTask(change, report, handoff, task)
     for event in change.own_events:
         settle = _HANDOFF_REACTIONS.get(type(event))
-        events = settle(event, _HandedOverTask(change, report, handoff, task)) if settle else ()
+        events = settle(event, handed) if settle else ()
         if events:
             return events
-    return ()
+    return _tell_of_obstacle(handed) if handoff.status == "activated" else ()
+
+
+def _tell_of_rework(change: Change, task: Task) -> StreamEvents:
+    """Tell both sides of a completed handoff that the work was sent back to its recipient."""
+    moved = next((one for one in change.own_events if isinstance(one, TaskTransitioned)), None)
+    if moved is None or (moved.from_, moved.to) != ("review", "ready") or not task.chain:
+        return ()
+    read, history = change.read, change.read.history(change.stream)
+    over = [event.handoff for event, _ in history if isinstance(event, TaskHandedOver)]
+    handoff = read.handoff(over[-1]) if over else None
+    if handoff is None or handoff.recipient != task.assignee:
+        return ()
+    fields = {"task_id": task.id, "text": moved.other_text or moved.reason}
+    letters = (
+        ("status.update", handoff.recipient, {**fields, "kind": "offer"}),
+        ("knowledge.push", handoff.sender, {**fields, "sent_back_to": handoff.recipient}),
+    )
+    return tuple(
+        letter_event(read, kind, (to,), handoff, said, speaker=HUB_NAME)
+        for kind, to, said in letters
+        if to != read.actor.name
+    )
 
 
 class _HandedOverTask(Struct, frozen=True):
@@ -580,6 +605,25 @@ def _on_checkpoint(event: TaskCheckpointed, handed: _HandedOverTask) -> StreamEv
     return completion_events(handoff, task, handed.read, note, is_checkpoint=True)
 
 
+def _tell_of_obstacle(handed: _HandedOverTask) -> StreamEvents:
+    """Tell the sender and the coordinators that the recipient does not go on, and why."""
+    stuck: list[Any] = [event for event in handed.change.own_events if _is_obstacle(event)]
+    handoff, read, report = handed.handoff, handed.read, handed.report
+    parties = dict.fromkeys((handoff.sender, *read.coordinators()))
+    recipients = tuple(name for name in parties if name != read.actor.name)
+    if not stuck or not recipients:
+        return ()
+    after = fold_task_events(handed.task, handed.change.events, handed.change.now)
+    words = "" if report is None else "; ".join(report.blockers) or report.notes
+    issue = f"{handoff.task} is {after.status}: {words or after.obstacle or stuck[-1].reason}"
+    return (blocked_letter_event(read, recipients, handoff, issue, "reassign"),)
+
+
+def _is_obstacle(event: Any) -> bool:
+    is_moved = isinstance(event, TaskTransitioned) and event.to in ("blocked", "deadletter")
+    return is_moved or (isinstance(event, TaskRequeued) and event.by_report)
+
+
 def _on_requeue(_: TaskRequeued, handed: _HandedOverTask) -> StreamEvents:
     """React to an expired lease: the handoff stays, and the coordinators are notified at once."""
     handoff, command = handed.handoff, handed.change.command
@@ -596,7 +640,9 @@ def _on_requeue(_: TaskRequeued, handed: _HandedOverTask) -> StreamEvents:
         recommended="reassign",
         task=handoff.task,
     )
-    letter = blocked_letter_event(handed.read, command.notify, handoff, "lease_lost", "reassign")
+    after = fold_task_events(handed.task, handed.change.events, handed.change.now)
+    told = (*command.notify, handoff.sender) if after.status == "deadletter" else command.notify
+    letter = blocked_letter_event(handed.read, told, handoff, "lease_lost", "reassign")
     return ((handoff_stream(handoff.id), escalation), letter)
 
 

@@ -89,6 +89,10 @@ class Read(Protocol):
         """Wave with this id."""
         ...
 
+    def coordinators(self) -> tuple[str, ...]:
+        """Names of those who are registered as coordinators."""
+        ...
+
     def open_waves(self) -> "tuple[Wave, ...]":
         """Open waves, oldest first."""
         ...

@@ -293,6 +293,10 @@ class BatchReads:
     def wave(self, id: str) -> Wave | None:
         return self._stream(ids.wave_stream(id)).state
 
+    def coordinators(self) -> tuple[str, ...]:
+        streams = self._session.list_members("role:coordinator")
+        return tuple(sorted(stream.partition(":")[2] for stream in streams))
+
     def open_waves(self) -> tuple[Wave, ...]:
         """Every open wave that can be read, oldest first; `verify` reports the others."""
         stored = self._session.list_members(OPEN_WAVES_LIST)

@@ -16,7 +16,7 @@ def current_owner(task: Task, sender: str) -> str:
 
 def owner_chain(task: Task, owner: str) -> tuple[str, ...]:
     """Owners so far, the present one last."""
-    return extend_chain(task.chain, owner)
+    return extend_chain(task.chain or task.agents, owner)
 
 
 def check_may_hand_over(

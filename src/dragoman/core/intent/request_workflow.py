@@ -288,6 +288,11 @@ class IntentWorkflow:
         if owner:
             self.renew_request(owner, request.agent, until)
 
+    def rest_request(self, request: intent_state.OpenRequest) -> None:
+        """Keep a request whose task has gone to review, where it takes up no capacity."""
+        event = AgentRelieved(request.agent, self.intent.id, request.id, in_review=True)
+        self._record_agent_event(event)
+
     def renew_request(self, owner: str, last: str, until: int | None = None) -> None:
         """Open another request; the agent that had the last one may have this one too."""
         if owner == last and not self.policy_vetoes(owner):

@@ -83,10 +83,13 @@ def decide_result(command: ReceiveResult, read: Read, now: int) -> Decision | Re
     late = _check_on_time(workflow, request, read, now)
     if late:
         return late
-    obstacle = _cannot_take_result(workflow, request, read, now)
+    # In review, the agent has ended its attempt before: its success is what it asked to review.
+    is_reviewed = command.success and workflow.task.status == "review"
+    obstacle = None if is_reviewed else _cannot_take_result(workflow, request, read, now)
     if obstacle:
         return _anomaly(workflow, command, obstacle, read)
-    _end_attempt(workflow, command, request, read)
+    if not is_reviewed:
+        _end_attempt(workflow, command, request, read)
     outcome = RequestOutcome(
         command.success,
         command.error,
