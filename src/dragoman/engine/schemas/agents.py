@@ -1,16 +1,19 @@
 """Resource schemas of agents and people: public keys and token states, never a credential."""
 
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
-from dragoman.core.agent import Pause, TokenRecord
+from dragoman.core.agent import AgentRecord, TokenRecord
 from dragoman.core.base import Role
-from dragoman.core.presence import Presence, PresenceState
+from dragoman.core.presence import PresenceState
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.queries.status import AgentStatus
+from dragoman.engine.schemas.resource_fields import project
 
 TokenState = Literal["good", "expired", "revoked"]
+
+S = TypeVar("S", bound=Struct)
 
 
 class TokenResource(Struct, frozen=True, rename="camel"):
@@ -81,46 +84,34 @@ class AgentResource(Struct, frozen=True, rename="camel"):
 
 
 def agent_resource(agent: AgentStatus, now: int) -> AgentResource:
-    record = agent.record
-    return AgentResource(
-        name=agent.name,
-        role=agent.role,
-        registered=record is not None,
-        speaks=record.speaks if record else (),
-        registered_at=record and to_rfc3339(record.registered_at),
-        holds=agent.holds,
-        waiting=agent.waiting,
-        last_seen=None if agent.seen_at is None else to_rfc3339(agent.seen_at),
-        key=record.key or None if record else None,
-        tokens=tuple(token_resource(token, now) for token in record.tokens) if record else (),
-        paused=pause_resource(agent.pause),
-        saop_role=record.saop_role or None if record else None,
-        sessions=tuple(map(session_resource, agent.sessions)),
+    record = agent.record or AgentRecord(agent.name, agent.role, speaks=(), registered_at=0)
+    return project_agent(
+        AgentResource,
+        agent,
+        speaks=record.speaks,
+        registered_at=to_rfc3339(record.registered_at) if record.registered_at else None,
+        key=record.key or None,
+        tokens=tuple(token_resource(token, now) for token in record.tokens),
+        saop_role=record.saop_role or None,
     )
 
 
-def session_resource(presence: Presence) -> SessionResource:
-    """The resource of a presence."""
-    since = to_rfc3339(presence.since)
-    return SessionResource(presence.session, presence.state, since, presence.text or None)
-
-
-def pause_resource(pause: Pause | None) -> PauseResource | None:
-    """A pause that is in effect."""
-    if pause is None:
-        return None
-    until = None if pause.until is None else to_rfc3339(pause.until)
-    return PauseResource(pause.reason, to_rfc3339(pause.since), until)
+def project_agent(shape: type[S], agent: AgentStatus, **others: Any) -> S:
+    """The resource of an agent, with what every such resource says about it."""
+    return project(
+        shape,
+        agent,
+        registered=agent.record is not None,
+        last_seen=None if agent.seen_at is None else to_rfc3339(agent.seen_at),
+        paused=agent.pause and project(PauseResource, agent.pause),
+        sessions=tuple(project(SessionResource, one) for one in agent.sessions),
+        **others,
+    )
 
 
 def token_resource(token: TokenRecord, now: int) -> TokenResource:
     """The resource of a token, without its digest."""
-    return TokenResource(
-        id=token.id,
-        state=_token_state(token, now),
-        issued_at=to_rfc3339(token.issued_at),
-        expires_at=to_rfc3339(token.expires_at),
-    )
+    return project(TokenResource, token, state=_token_state(token, now))
 
 
 def _token_state(token: TokenRecord, now: int) -> TokenState:

@@ -10,13 +10,12 @@ from dragoman.core.question_state import Question
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.event_sentences import describe_reason
 from dragoman.engine.queries.briefing import Briefing, PastAttempt
+from dragoman.engine.schemas.resource_fields import project
 from dragoman.engine.schemas.tasks import (
     CheckpointResource,
     FeedbackResource,
     QuestionResource,
     TaskDetail,
-    checkpoint_resource,
-    feedback_resource,
     question_resource,
 )
 from dragoman.text.safe_text import safe_text
@@ -89,26 +88,10 @@ def briefing_resource(briefing: Briefing | None) -> BriefingResource | None:
     return BriefingResource(
         questions=tuple(map(question_resource, briefing.questions)),
         answers=tuple(map(question_resource, briefing.answers)),
-        feedback=tuple(map(feedback_resource, briefing.feedback)),
-        last_attempt=last and _past_attempt_resource(last),
-        checkpoint=checkpoint and checkpoint_resource(checkpoint),
-        log=tuple(
-            LogLineResource(to_rfc3339(line.at), line.by or None, line.text)
-            for line in briefing.log
-        ),
-    )
-
-
-def _past_attempt_resource(last: PastAttempt) -> PastAttemptResource:
-    return PastAttemptResource(
-        attempt=last.attempt,
-        agent=last.agent,
-        outcome=last.outcome,
-        notes=last.notes,
-        blockers=last.blockers,
-        by=last.by or None,
-        ended_at=to_rfc3339(last.ended_at) if last.ended_at else None,
-        reason=last.reason or None,
+        feedback=tuple(project(FeedbackResource, one) for one in briefing.feedback),
+        last_attempt=last and project(PastAttemptResource, last),
+        checkpoint=checkpoint and project(CheckpointResource, checkpoint),
+        log=tuple(project(LogLineResource, line) for line in briefing.log),
     )
 
 

@@ -1,20 +1,17 @@
 """Resource schemas of handoffs, in the words of the protocol."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from dragoman.core.handoff.state import (
     Handoff,
-    HandoffApproval,
     HandoffEscalation,
-    HandoffNote,
-    HandoffRejection,
     HandoffStatus,
-    HandoffStep,
     RejectReason,
 )
 from dragoman.core.timestamps import format_hours, to_rfc3339
+from dragoman.engine.schemas.resource_fields import project
 
 
 class ApprovalResource(Struct, frozen=True):
@@ -115,88 +112,61 @@ class HandoffDetail(HandoffSummary, frozen=True):
     notes: tuple[NoteResource, ...]
 
 
+T = TypeVar("T", bound=HandoffSummary)
+
+
 def handoff_summary(handoff: Handoff) -> HandoffSummary:
     """The resource of a handoff in a list."""
-    return HandoffSummary(**_summary_fields(handoff))
+    return _handoff_resource(HandoffSummary, handoff)
 
 
 def handoff_detail(handoff: Handoff) -> HandoffDetail:
     """The resource of a single handoff."""
-    return HandoffDetail(
-        **_summary_fields(handoff),
-        package=handoff.package,
+    approval, rejection = handoff.approval, handoff.rejection
+    return _handoff_resource(
+        HandoffDetail,
+        handoff,
         verification_passed=handoff.passed,
         verification_failed=handoff.failed,
-        artifacts=handoff.artifacts,
         artifacts_left_out=handoff.left_out,
         requires_human_approval=handoff.needs_approval,
-        approval=handoff.approval and _approval_resource(handoff.approval),
-        rejection=handoff.rejection and _rejection_resource(handoff.rejection),
+        approval=approval and project(ApprovalResource, approval),
+        rejection=rejection and project(RejectionResource, rejection),
         escalations=tuple(map(_escalation_resource, handoff.escalations)),
-        transitions=tuple(map(_transition_resource, handoff.steps)),
-        notes=tuple(map(_note_resource, handoff.notes)),
+        transitions=tuple(
+            project(TransitionResource, step, to_status=step.to) for step in handoff.steps
+        ),
+        notes=tuple(project(NoteResource, note) for note in handoff.notes),
     )
 
 
-def _summary_fields(handoff: Handoff) -> dict[str, Any]:
-    return {
-        "handoff_id": handoff.id,
-        "status": handoff.status,
-        "task_id": handoff.task,
-        "from_agent": handoff.sender,
-        "to_agent": handoff.recipient,
-        "title": handoff.title,
-        "reason": handoff.reason,
-        "thread_id": handoff.thread,
-        "teamspace_id": handoff.teamspace,
-        "package_hash": handoff.package_hash or None,
-        "handoff_chain": handoff.owners,
-        "supersedes": handoff.supersedes or None,
-        "superseded_by": handoff.superseded_by or None,
-        "initiated_at": to_rfc3339(handoff.created_at),
-        "status_since": to_rfc3339(handoff.entered_at),
-        "due_by": _optional_rfc3339(handoff.escalation_due_at),
-        "escalated": handoff.is_escalated,
-        "resolved_at": _optional_rfc3339(handoff.resolved_at),
-        "workq_integration": handoff.workq or None,
-    }
-
-
-def _optional_rfc3339(at: int | None) -> str | None:
-    return None if at is None else to_rfc3339(at)
-
-
-def _approval_resource(approval: HandoffApproval) -> ApprovalResource:
-    return ApprovalResource(
-        approval.approved,
-        approval.by,
-        to_rfc3339(approval.at),
-        approval.package_hash,
-        approval.note,
-    )
-
-
-def _rejection_resource(rejection: HandoffRejection) -> RejectionResource:
-    fix = rejection.suggested_fix or None
-    return RejectionResource(
-        rejection.reason, rejection.detail, fix, rejection.by, to_rfc3339(rejection.at)
+def _handoff_resource(shape: type[T], handoff: Handoff, **others: Any) -> T:
+    due_by = handoff.escalation_due_at
+    return project(
+        shape,
+        handoff,
+        handoff_id=handoff.id,
+        task_id=handoff.task,
+        from_agent=handoff.sender,
+        to_agent=handoff.recipient,
+        thread_id=handoff.thread,
+        teamspace_id=handoff.teamspace,
+        handoff_chain=handoff.owners,
+        initiated_at=to_rfc3339(handoff.created_at),
+        status_since=to_rfc3339(handoff.entered_at),
+        due_by=None if due_by is None else to_rfc3339(due_by),
+        escalated=handoff.is_escalated,
+        workq_integration=handoff.workq or None,
+        **others,
     )
 
 
 def _escalation_resource(escalation: HandoffEscalation) -> EscalationResource:
-    return EscalationResource(
-        trigger=escalation.trigger,
-        stage=escalation.stage,
+    return project(
+        EscalationResource,
+        escalation,
         sla_configured=format_hours(escalation.sla_ms),
         sla_elapsed=format_hours(escalation.elapsed_ms),
         escalated_to=escalation.to,
         escalated_at=to_rfc3339(escalation.at),
     )
-
-
-def _transition_resource(step: HandoffStep) -> TransitionResource:
-    return TransitionResource(step.to, step.by, to_rfc3339(step.at), step.note)
-
-
-def _note_resource(note: HandoffNote) -> NoteResource:
-    return NoteResource(note.kind, note.by, to_rfc3339(note.at), note.text, dict(note.data))

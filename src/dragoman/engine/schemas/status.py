@@ -7,14 +7,10 @@ from msgspec import Struct
 from dragoman.core.base import AttentionKind, Role, Status
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.queries.attention import AttentionItem
-from dragoman.engine.queries.status import AgentStatus, HubStatus, WaitingTask
+from dragoman.engine.queries.status import HubStatus, WaitingTask
 from dragoman.engine.queries.tasks import TaskView
-from dragoman.engine.schemas.agents import (
-    PauseResource,
-    SessionResource,
-    pause_resource,
-    session_resource,
-)
+from dragoman.engine.schemas.agents import PauseResource, SessionResource, project_agent
+from dragoman.engine.schemas.resource_fields import project
 
 
 class AttentionResource(Struct, frozen=True):
@@ -108,23 +104,13 @@ def status_resource(status: HubStatus) -> StatusResource:
         attention_counts=dict(status.attention.counts),
         working=tuple(_working_resource(view, status.now) for view in status.working),
         waiting=tuple(map(_waiting_resource, status.waiting)),
-        agents=tuple(map(_agent_resource, status.agents)),
+        agents=tuple(project_agent(AgentStatusResource, agent) for agent in status.agents),
     )
 
 
 def attention_resource(item: AttentionItem) -> AttentionResource:
     """The resource of something that needs a person."""
-    return AttentionResource(
-        item.kind,
-        item.task or None,
-        item.agent or None,
-        to_rfc3339(item.since),
-        item.text,
-        item.command,
-        item.question or None,
-        item.mail or None,
-        item.handoff or None,
-    )
+    return project(AttentionResource, item)
 
 
 def _working_resource(view: TaskView, now: int) -> WorkingResource:
@@ -146,17 +132,4 @@ def _waiting_resource(waiting: WaitingTask) -> WaitingResource:
     task, wait = waiting.task, waiting.wait
     return WaitingResource(
         task.id, task.title, to_rfc3339(task.moved_at), wait.kind, wait.reason, waiting.actors
-    )
-
-
-def _agent_resource(agent: AgentStatus) -> AgentStatusResource:
-    return AgentStatusResource(
-        agent.name,
-        agent.role,
-        agent.record is not None,
-        agent.holds,
-        agent.waiting,
-        None if agent.seen_at is None else to_rfc3339(agent.seen_at),
-        pause_resource(agent.pause),
-        tuple(map(session_resource, agent.sessions)),
     )

@@ -1,24 +1,24 @@
 """Resource schemas of tasks, leases, reports and ledger entries."""
 
-from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 from msgspec.structs import asdict
 
 from dragoman.core.attempt import explain_wait
-from dragoman.core.attempt_state import Checkpoint, Lease, Report
+from dragoman.core.attempt_state import Lease
 from dragoman.core.base import Outcome, Priority, Status
 from dragoman.core.check_state import Evidence
 from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.ids import ACTOR_STREAMS
 from dragoman.core.mail import MailEscalated, MailPosted
-from dragoman.core.question_state import Feedback, Question, QuestionKind
+from dragoman.core.question_state import Question, QuestionKind
 from dragoman.core.task_state import Delegation, DelegationState, Task
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.queries.questions import QuestionState, QuestionView
 from dragoman.engine.queries.visibility import Audience, Reader
+from dragoman.engine.schemas.resource_fields import project
 from dragoman.ledger.entry import Entry, read_line
 
 # --- tasks ------------------------------------------------------------------------------------
@@ -219,19 +219,23 @@ class QuestionedTask(TaskDetail, frozen=True):
 
 encode = msgspec.json.Encoder().encode
 
+T = TypeVar("T", bound=TaskSummary)
+
 
 def task_summary(task: Task, lease: Lease | None, now: int) -> TaskSummary:
     """The resource of a task in a list."""
-    return TaskSummary(**_summary_fields(task, lease, now))
+    return _task_resource(TaskSummary, task, lease, now)
 
 
 def task_detail(task: Task, lease: Lease | None, now: int) -> TaskDetail:
     """The resource of a single task."""
-    return TaskDetail(
-        **_summary_fields(task, lease, now),
-        body=task.body,
+    return _task_resource(
+        TaskDetail,
+        task,
+        lease,
+        now,
         answers=tuple(map(question_resource, task.answers)),
-        feedback=tuple(map(feedback_resource, task.feedback)),
+        feedback=tuple(project(FeedbackResource, one) for one in task.feedback),
         evidence=task.evidence and _evidence_resource(task.evidence),
     )
 
@@ -241,123 +245,64 @@ def questioned_task(task: TaskDetail, question: str) -> QuestionedTask:
     return QuestionedTask(**asdict(task), question=question)
 
 
-def _summary_fields(task: Task, lease: Lease | None, now: int) -> dict[str, Any]:
-    return _fields(
-        TaskSummary,
+def _task_resource(shape: type[T], task: Task, lease: Lease | None, now: int, **others: Any) -> T:
+    return project(
+        shape,
         task,
         waits_for=task.open_blockers,
         wait_reason=wait.reason if (wait := explain_wait(task, now)) else None,
         attempt=task.attempts,
-        not_before=to_rfc3339(task.not_before) if task.not_before else None,
-        deadline=to_rfc3339(task.deadline) if task.deadline else None,
         overdue=task.is_overdue(now),
-        created_at=to_rfc3339(task.created_at),
-        updated_at=to_rfc3339(task.updated_at),
         last_transition_at=to_rfc3339(task.moved_at),
         lease=lease and _lease_resource(lease, now),
-        report=task.reported and report_resource(task.reported),
+        report=task.reported and project(ReportResource, task.reported),
         delegation=task.delegation and _delegation_resource(task.delegation),
         delegation_depth=task.depth,
         handoff=task.handoff.id if task.handoff else None,
         handoff_chain=task.chain,
-        checkpoint=task.checkpoint and checkpoint_resource(task.checkpoint),
+        checkpoint=task.checkpoint and project(CheckpointResource, task.checkpoint),
         questions=tuple(map(question_resource, task.questions)),
         checks=task.required_checks,
         proven=task.is_proven,
-    )
-
-
-@cache
-def _field_kinds(shape: type[Struct]) -> tuple[tuple[str, bool], ...]:
-    """Fields of a resource, each with whether it may be null."""
-    types: dict[str, Any] = {}
-    for base in reversed(shape.__mro__):
-        types |= vars(base).get("__annotations__", {})
-    return tuple((name, types[name] == str | None) for name in shape.__struct_fields__)
-
-
-def _fields(shape: type[Struct], source: Struct, **changed: Any) -> dict[str, Any]:
-    """Fields of a resource: those of the source, where empty texts become null, or others."""
-    kinds = [(name, nullable) for name, nullable in _field_kinds(shape) if name not in changed]
-    found = {name: getattr(source, name) for name, _ in kinds}
-    return found | {name: found[name] or None for name, nullable in kinds if nullable} | changed
-
-
-def _lease_resource(lease: Lease, now: int) -> LeaseResource:
-    return LeaseResource(
-        **_fields(
-            LeaseResource,
-            lease,
-            agent=lease.holder,
-            expires_at=to_rfc3339(lease.expires_at),
-            valid=lease.is_valid(now),
-        )
-    )
-
-
-def report_resource(report: Report) -> ReportResource:
-    return ReportResource(**_fields(ReportResource, report, at=to_rfc3339(report.at)))
-
-
-def checkpoint_resource(checkpoint: Checkpoint) -> CheckpointResource:
-    """The resource of a checkpoint."""
-    at = to_rfc3339(checkpoint.at)
-    return CheckpointResource(**_fields(CheckpointResource, checkpoint, at=at))
-
-
-def feedback_resource(feedback: Feedback) -> FeedbackResource:
-    """The resource of the reason of a review."""
-    return FeedbackResource(feedback.text, to_rfc3339(feedback.at))
-
-
-def question_resource(question: Question) -> QuestionResource:
-    """The resource of a question."""
-    return QuestionResource(**_question_fields(QuestionResource, question))
-
-
-def question_detail(view: QuestionView) -> QuestionDetail:
-    """The resource of a single question."""
-    return QuestionDetail(
-        **_question_fields(
-            QuestionDetail,
-            view.question,
-            task=view.task.id,
-            state=view.state,
-            closed_by=view.closed_by or None,
-        )
-    )
-
-
-def _question_fields(shape: type[Struct], question: Question, **others: Any) -> dict[str, Any]:
-    is_answered = bool(question.answered_at)
-    return _fields(
-        shape,
-        question,
-        asked_at=to_rfc3339(question.asked_at),
-        answer=question.answer if is_answered else None,
-        answered_at=to_rfc3339(question.answered_at) if is_answered else None,
         **others,
     )
 
 
+def _lease_resource(lease: Lease, now: int) -> LeaseResource:
+    return project(LeaseResource, lease, agent=lease.holder, valid=lease.is_valid(now))
+
+
+def question_resource(question: Question) -> QuestionResource:
+    """The resource of a question."""
+    return project(QuestionResource, question, answer=_answer(question))
+
+
+def question_detail(view: QuestionView) -> QuestionDetail:
+    """The resource of a single question."""
+    return project(
+        QuestionDetail,
+        view.question,
+        answer=_answer(view.question),
+        task=view.task.id,
+        state=view.state,
+        closed_by=view.closed_by or None,
+    )
+
+
+def _answer(question: Question) -> str | None:
+    return question.answer if question.answered_at else None
+
+
 def _evidence_resource(evidence: Evidence) -> EvidenceResource:
     results = tuple(
-        CheckResultResource(**_fields(CheckResultResource, one, passed=one.has_passed))
-        for one in evidence.results
+        project(CheckResultResource, one, passed=one.has_passed) for one in evidence.results
     )
-    return EvidenceResource(evidence.attempt, evidence.passed, to_rfc3339(evidence.at), results)
+    return project(EvidenceResource, evidence, results=results)
 
 
 def _delegation_resource(delegation: Delegation) -> DelegationResource:
-    due_by = to_rfc3339(delegation.due_by)
-    return DelegationResource(
-        **_fields(
-            DelegationResource,
-            delegation,
-            from_=delegation.from_agent,
-            to=delegation.to_agent,
-            due_by=due_by,
-        )
+    return project(
+        DelegationResource, delegation, from_=delegation.from_agent, to=delegation.to_agent
     )
 
 

@@ -22,12 +22,12 @@ from dragoman.engine.queries.tasks import (
     task_as_of,
 )
 from dragoman.engine.schemas.briefing import BriefingResource, briefing_resource
+from dragoman.engine.schemas.resource_fields import project
 from dragoman.engine.schemas.story import StoryPage, story_page
 from dragoman.engine.schemas.tasks import (
     ReportResource,
     TaskDetail,
     TaskPage,
-    report_resource,
     task_detail,
     task_summary,
 )
@@ -220,7 +220,7 @@ def _to_run(attempt: Attempt) -> Run:
         ended_at=to_rfc3339(attempt.ended_at) if attempt.ended_at else None,
         reason=attempt.reason or None,
         ttl_ms=attempt.ttl_ms,
-        report=report and report_resource(report),
+        report=report and project(ReportResource, report),
     )
 
 
