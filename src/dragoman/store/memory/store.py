@@ -3,8 +3,9 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from itertools import islice
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from msgspec import json
 from msgspec.structs import asdict, astuple, replace
@@ -273,6 +274,24 @@ def _contains(words: Words, term: SearchTerm) -> bool:
 T = TypeVar("T")
 
 
+def _locked(method: Callable[..., T]) -> Callable[..., T]:
+    @wraps(method)
+    def run(store: "MemoryStore", *args: Any, **options: Any) -> T:
+        with store.lock:
+            return method(store, *args, **options)
+
+    return run
+
+
+def _lock_methods(store: type["MemoryStore"]) -> type["MemoryStore"]:
+    """Hold the lock of the store during each call of a public method."""
+    for name, method in list(vars(store).items()):
+        if not name.startswith("_"):
+            setattr(store, name, _locked(method))
+    return store
+
+
+@_lock_methods
 class MemoryStore:
     """A store that lives as long as its process."""
 
@@ -281,45 +300,39 @@ class MemoryStore:
         self._secret_fingerprint = ""
         self._issued_checkpoints: dict[str, str] = {}
         self._tables = Tables()
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
-        with self._lock:
-            session = MemoryTransaction(self._tables)
-            try:
-                result = work(session)
-            except BaseException:
-                session.undo()
-                raise
-            for changes in session.written:
-                self._tables.apply(changes)
-            return result
+        session = MemoryTransaction(self._tables)
+        try:
+            result = work(session)
+        except BaseException:
+            session.undo()
+            raise
+        for changes in session.written:
+            self._tables.apply(changes)
+        return result
 
     def head(self) -> int:
-        with self._lock:
-            return len(self._tables.entries)
+        return len(self._tables.entries)
 
     def ledger_id(self) -> str:
         return self._ledger_id
 
     def secret_fingerprint(self, own: str, *, overwrite: bool = False) -> str:
-        with self._lock:
-            if overwrite or not self._secret_fingerprint:
-                self._secret_fingerprint = own
-            return self._secret_fingerprint
+        if overwrite or not self._secret_fingerprint:
+            self._secret_fingerprint = own
+        return self._secret_fingerprint
 
     def issued_checkpoints(self) -> Mapping[str, str]:
-        with self._lock:
-            return dict(self._issued_checkpoints)
+        return dict(self._issued_checkpoints)
 
     def keep_issued_checkpoints(self, file: str, extent: str) -> None:
-        with self._lock:
-            self._issued_checkpoints[file] = extent
+        self._issued_checkpoints[file] = extent
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
-        with self._lock:
-            end = after + limit if until is None else min(after + limit, until)
-            return self._tables.entries[after:end]
+        end = after + limit if until is None else min(after + limit, until)
+        return self._tables.entries[after:end]
 
     def entry_columns(self, after: int, until: int, limit: int) -> list[EntryColumns]:
         """The same, as tuples of columns."""
@@ -328,167 +341,142 @@ class MemoryStore:
     def history(
         self, stream: str, after: int, limit: int, *, until: int | None = None
     ) -> list[Entry]:
-        with self._lock:
-            page = self._tables.histories.get(stream, [])[after : after + limit]
-            return [entry for entry in page if until is None or entry.position <= until]
+        page = self._tables.histories.get(stream, [])[after : after + limit]
+        return [entry for entry in page if until is None or entry.position <= until]
 
     def stream(self, name: str) -> StreamRow | None:
-        with self._lock:
-            return self._tables.row(name)
+        return self._tables.row(name)
 
     def rows(self, after: int, limit: int) -> list[StreamRow]:
-        with self._lock:
-            rows = sorted(self._tables.rows.items())
-            return [row for number, row in rows if number > after][:limit]
+        rows = sorted(self._tables.rows.items())
+        return [row for number, row in rows if number > after][:limit]
 
     def heads(self, after: int, limit: int) -> list[StreamHead]:
         return [(row.number, row.name, row.version, row.hash) for row in self.rows(after, limit)]
 
     def streams_of_kind(self, kind: str, after: str, limit: int) -> list[StreamRow]:
-        with self._lock:
-            numbers = sorted(self._tables.numbers.items())
-            first, end = f"{kind}:{after}", f"{kind};"
-            found = (number for name, number in numbers if first < name < end)
-            return [self._tables.rows[number] for number in found][:limit]
+        numbers = sorted(self._tables.numbers.items())
+        first, end = f"{kind}:{after}", f"{kind};"
+        found = (number for name, number in numbers if first < name < end)
+        return [self._tables.rows[number] for number in found][:limit]
 
     def aliases(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
-        with self._lock:
-            pairs = sorted(self._tables.aliases.items())
-            return [(*pair, stream) for pair, stream in pairs if pair > after][:limit]
+        pairs = sorted(self._tables.aliases.items())
+        return [(*pair, stream) for pair, stream in pairs if pair > after][:limit]
 
     def find_aliases(self, name: str) -> list[tuple[str, str]]:
-        with self._lock:
-            return self._tables.find_aliases(name)
+        return self._tables.find_aliases(name)
 
     def task_page(self, query: TaskQuery) -> list[StreamRow]:
-        with self._lock:
-            found = [
-                row
-                for number, row in sorted(self._tables.rows.items(), reverse=True)
-                if row.index.status is not None
-                and query.status in (None, row.index.status)
-                and query.owner in (None, row.index.owner)
-                and (query.before is None or number < query.before)
-            ]
-            return found[: query.limit]
+        found = [
+            row
+            for number, row in sorted(self._tables.rows.items(), reverse=True)
+            if row.index.status is not None
+            and query.status in (None, row.index.status)
+            and query.owner in (None, row.index.owner)
+            and (query.before is None or number < query.before)
+        ]
+        return found[: query.limit]
 
     def status_counts(self) -> dict[str, int]:
-        with self._lock:
-            statuses = (row.index.status for row in self._tables.rows.values())
-            return dict(Counter(status for status in statuses if status is not None))
+        statuses = (row.index.status for row in self._tables.rows.values())
+        return dict(Counter(status for status in statuses if status is not None))
 
     def queue_counts(self) -> dict[str, int]:
-        with self._lock:
-            queues = (row.index.queue for row in self._tables.rows.values())
-            return dict(Counter(queue for queue in queues if queue is not None))
+        queues = (row.index.queue for row in self._tables.rows.values())
+        return dict(Counter(queue for queue in queues if queue is not None))
 
     def expired_leases(self, now: int, limit: int) -> list[str]:
-        with self._lock:
-            dead = [
-                (row.lease.expires_at, row.number, row.name)
-                for row in self._tables.rows.values()
-                if row.lease is not None and not row.lease.is_valid(now)
-            ]
-            return [name for _, _, name in sorted(dead)[:limit]]
+        dead = [
+            (row.lease.expires_at, row.number, row.name)
+            for row in self._tables.rows.values()
+            if row.lease is not None and not row.lease.is_valid(now)
+        ]
+        return [name for _, _, name in sorted(dead)[:limit]]
 
     def overdue_streams(self, now: int, limit: int) -> list[str]:
-        with self._lock:
-            late = [
-                (row.index.deadline, row.number, row.name)
-                for row in self._tables.rows.values()
-                if row.index.deadline is not None and row.index.deadline <= now
-            ]
-            return [name for _, _, name in sorted(late)[:limit]]
+        late = [
+            (row.index.deadline, row.number, row.name)
+            for row in self._tables.rows.values()
+            if row.index.deadline is not None and row.index.deadline <= now
+        ]
+        return [name for _, _, name in sorted(late)[:limit]]
 
     def streams_in_session(self, session: str) -> list[str]:
-        with self._lock:
-            rows = sorted(self._tables.rows.items())
-            return [row.name for _, row in rows if row.lease and row.lease.session == session != ""]
+        rows = sorted(self._tables.rows.items())
+        return [row.name for _, row in rows if row.lease and row.lease.session == session != ""]
 
     def claims(self, session: str, after: int, limit: int) -> list[Entry]:
-        with self._lock:
-            return [one for one in self._tables.claims(session) if one.position > after][:limit]
+        return [one for one in self._tables.claims(session) if one.position > after][:limit]
 
     def last_claims(self, session: str, before: int, limit: int) -> list[Entry]:
-        with self._lock:
-            last = reversed(self._tables.claims(session))
-            return [one for one in last if one.position < before][:limit]
+        last = reversed(self._tables.claims(session))
+        return [one for one in last if one.position < before][:limit]
 
     def list_page(self, query: ListQuery) -> list[ListItem]:
-        with self._lock:
-            members = self._tables.lists.get(query.list, {})
-            page = sorted(
-                place
-                for place in members
-                if query.after < place and (query.before is None or place < query.before)
-            )
-            if query.before is not None:
-                page.reverse()
-            return [self._list_item(place, members[place]) for place in page[: query.limit]]
+        members = self._tables.lists.get(query.list, {})
+        page = sorted(
+            place
+            for place in members
+            if query.after < place and (query.before is None or place < query.before)
+        )
+        if query.before is not None:
+            page.reverse()
+        return [self._list_item(place, members[place]) for place in page[: query.limit]]
 
     def list_items(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
-        with self._lock:
-            lists = sorted(name for name in self._tables.lists if name >= after[0])
-            items = (
-                (name, position, stream)
-                for name in lists
-                for position, stream in sorted(self._tables.lists[name].items())
-                if (name, position) > after
-            )
-            return list(islice(items, limit))
+        lists = sorted(name for name in self._tables.lists if name >= after[0])
+        items = (
+            (name, position, stream)
+            for name in lists
+            for position, stream in sorted(self._tables.lists[name].items())
+            if (name, position) > after
+        )
+        return list(islice(items, limit))
 
     def handoffs(self, after: str, limit: int) -> list[HandoffRow]:
-        with self._lock:
-            records = sorted(self._tables.handoffs.items())
-            return [record for id, record in records if id > after][:limit]
+        records = sorted(self._tables.handoffs.items())
+        return [record for id, record in records if id > after][:limit]
 
     def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
-        with self._lock:
-            found = self._tables.turns(task, attempt)
-            return [entry for index, entry in found if index > after][:limit]
+        found = self._tables.turns(task, attempt)
+        return [entry for index, entry in found if index > after][:limit]
 
     def last_turns(self, task: str, attempt: int, limit: int) -> list[Entry]:
-        with self._lock:
-            return [entry for _, entry in reversed(self._tables.turns(task, attempt))][:limit]
+        return [entry for _, entry in reversed(self._tables.turns(task, attempt))][:limit]
 
     def trace_events(self, task: str, after: int, limit: int) -> list[Entry]:
-        with self._lock:
-            positions = sorted(
-                entry.position
-                for log, entry in self._tables.log_rows.values()
-                if log.event_id is not None and log.task == task and entry.position > after
-            )
-            return [self._tables.entries[place - 1] for place in positions[:limit]]
+        positions = sorted(
+            entry.position
+            for log, entry in self._tables.log_rows.values()
+            if log.event_id is not None and log.task == task and entry.position > after
+        )
+        return [self._tables.entries[place - 1] for place in positions[:limit]]
 
     def trace_event(self, event_id: str) -> Entry | None:
-        with self._lock:
-            found = self._tables.log_rows.get(f"event:{event_id}")
-            return None if found is None else found[1]
+        found = self._tables.log_rows.get(f"event:{event_id}")
+        return None if found is None else found[1]
 
     def log_rows(self, after: int, until: int) -> list[tuple[int, LogRow]]:
-        with self._lock:
-            rows = sorted((at.position, key) for key, (_, at) in self._tables.log_rows.items())
-            log_rows = self._tables.log_rows
-            return [(at, log_rows[key][0]) for at, key in rows if after < at <= until]
+        rows = sorted((at.position, key) for key, (_, at) in self._tables.log_rows.items())
+        log_rows = self._tables.log_rows
+        return [(at, log_rows[key][0]) for at, key in rows if after < at <= until]
 
     def indexed_position(self) -> int:
-        with self._lock:
-            return self._tables.indexed_position
+        return self._tables.indexed_position
 
     def index_texts(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
-        with self._lock:
-            self._tables.texts.update(texts)
-            self._tables.indexed_position = max(self._tables.indexed_position, until)
+        self._tables.texts.update(texts)
+        self._tables.indexed_position = max(self._tables.indexed_position, until)
 
     def search(self, query: SearchQuery, before: int | None, limit: int) -> list[ListItem]:
-        with self._lock:
-            found = [
-                position
-                for position, words in sorted(self._tables.texts.items(), reverse=True)
-                if (before is None or position < before) and is_match(words, query)
-            ]
-            entries = self._tables.entries
-            return [self._list_item(place, entries[place - 1].stream) for place in found[:limit]]
+        found = [
+            position
+            for position, words in sorted(self._tables.texts.items(), reverse=True)
+            if (before is None or position < before) and is_match(words, query)
+        ]
+        entries = self._tables.entries
+        return [self._list_item(place, entries[place - 1].stream) for place in found[:limit]]
 
     def inspect(self, seconds: float | None = None) -> IntegrityReport:
         """Report no damage: there is nothing below the rows."""
