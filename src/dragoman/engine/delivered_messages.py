@@ -1,12 +1,11 @@
 """The operation by which an agent reads what was delivered to it in its dialect."""
 
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
 from dragoman.core.actor import Actor
-from dragoman.core.base import Role
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.mail import Mail
 from dragoman.engine.operation import Facts, LongPoll, QueryOperation
@@ -41,7 +40,6 @@ def inbox_operation(dialect: str, name: str) -> QueryOperation:
     return QueryOperation(
         name=name,
         input=DeliveredQuery,
-        roles=frozenset(get_args(Role)),
         plan=plan,
         wait=LongPoll(is_empty_page, "mail"),
         summary=f"Messages of {dialect} that were delivered to you, oldest first.",

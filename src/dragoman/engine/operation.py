@@ -5,7 +5,7 @@ pure; `engine.router` connects it to the hub.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol, cast
+from typing import Any, Final, Literal, Protocol, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -257,6 +257,9 @@ class Facts(Protocol):
 # --- operations -------------------------------------------------------------------------------
 
 
+ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
+
+
 class MessageLimits(Struct, frozen=True):
     """Limits of a message that differ from the usual ones (S-LIMIT)."""
 
@@ -396,7 +399,22 @@ class LongPoll(Struct, frozen=True):
 class QueryOperation(Operation, frozen=True, kw_only=True):
     """An operation that only reads: nothing of it is recorded, not even a refusal."""
 
+    roles: frozenset[Role] = ALL_ROLES
     wait: LongPoll | None = None
+
+
+def query_operation(
+    name: str,
+    shape: Any,
+    query: Callable[[Any, Actor, Facts], Any],
+    summary: str = "",
+    wait: LongPoll | None = None,
+    parse: Callable[[Any], Any] | None = None,
+) -> QueryOperation:
+    """Build a read-only operation that every role may call."""
+    return QueryOperation(
+        name=name, input=shape, plan=query, summary=summary, wait=wait, parse=parse
+    )
 
 
 def same_field_names(shape: type[Struct]) -> dict[str, str]:

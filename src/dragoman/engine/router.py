@@ -8,7 +8,7 @@ same stages, each once.
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from dragoman.core.ids import safe_name
 from dragoman.engine.forwarding import ForwardedOperation
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import (
+    ALL_ROLES,
     Answer,
     Dialect,
     Facts,
@@ -257,7 +258,7 @@ class Router:
         dialects: Sequence[Dialect],
         facts: Facts,
         *,
-        admitted_roles: frozenset[Role] = frozenset(get_args(Role)),
+        admitted_roles: frozenset[Role] = ALL_ROLES,
         forward: ForwardToHub | None = None,
         own: Dialect = _NO_DIALECT,
     ) -> None:

@@ -6,7 +6,7 @@ A row is the shape of an action's arguments, which makes the commands. HTTP serv
 """
 
 from functools import cache
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import LimitAttempt, ReleaseTask, ReportOutcome
 from dragoman.core.backoff import Backoff
-from dragoman.core.base import Command, LinkKind, Outcome, Priority, Role, Status
+from dragoman.core.base import Command, LinkKind, Outcome, Priority, Status
 from dragoman.core.check_state import MAX_CHECK_LENGTH, MAX_CHECKS
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.limits import (
@@ -39,6 +39,7 @@ from dragoman.core.task_state import (
 )
 from dragoman.core.timestamps import parse_rfc3339
 from dragoman.engine.operation import (
+    ALL_ROLES,
     Dialect,
     Facts,
     Fault,
@@ -513,8 +514,6 @@ def arguments_shape(action: str) -> type[Any]:
 
 # --- operations -------------------------------------------------------------------------------
 
-_ALL_ROLES: frozenset[Role] = frozenset(get_args(Role))
-
 _LIMITS = MessageLimits(stores_arguments=False)
 
 
@@ -544,7 +543,7 @@ def _operation(name: str, settings: ActionSettings) -> Operation:
     return Operation(
         name=f"task.{name}",
         input=arguments_shape(name),
-        roles=_ALL_ROLES,
+        roles=ALL_ROLES,
         plan=plan,
         target=lambda arguments: arguments.task,
         limits=_LIMITS,

@@ -6,7 +6,7 @@ They are letters of the hub with a kind of their own and a payload as their body
 from collections.abc import Iterator, Mapping
 from heapq import merge
 from operator import attrgetter
-from typing import Any, Final, cast, get_args
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ReportOutcome
 from dragoman.core.authority import MAY_WRITE
-from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.common import COORDINATOR
 from dragoman.core.ids import check_agent, quote_name
@@ -29,9 +28,9 @@ from dragoman.engine.operation import (
     LongPoll,
     Operation,
     Plan,
-    QueryOperation,
     always,
     fault_from_refusal,
+    query_operation,
 )
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.agents import find_agent
@@ -58,8 +57,6 @@ from dragoman.protocols.acp.render import Reply, add_metadata
 from dragoman.protocols.acp.settings import Choices
 from dragoman.protocols.acp.translate import unknown_name_warnings
 from dragoman.protocols.acp.wire import MESSAGE_TYPES, Inbox, Lookup, Send
-
-ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
 
 
 def mail_operations(choices: Choices) -> Iterator[Operation]:
@@ -99,14 +96,9 @@ def mail_operations(choices: Choices) -> Iterator[Operation]:
 
 
 def _query_operation(name: str, shape: Any, query: Any, summary: str) -> Operation:
-    return QueryOperation(
-        name=name,
-        input=shape,
-        parse=lambda value: parse_shape(value, shape),
-        roles=ALL_ROLES,
-        plan=query,
-        wait=LongPoll(is_empty_page, "mail"),
-        summary=summary,
+    wait = LongPoll(is_empty_page, "mail")
+    return query_operation(
+        name, shape, query, summary, wait, lambda value: parse_shape(value, shape)
     )
 
 

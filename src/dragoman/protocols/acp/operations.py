@@ -16,6 +16,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import Handoff, work_items_of
 from dragoman.core.ids import quote_name
 from dragoman.engine.operation import (
+    ALL_ROLES,
     Answer,
     Dialect,
     Errors,
@@ -93,7 +94,7 @@ def _handoff_operation(choices: Choices) -> Operation:
         name=HANDOFF,
         input=HandoffCall,
         parse=parse_action,
-        roles=mail_operations.ALL_ROLES,
+        roles=ALL_ROLES,
         plan=partial(_plan_action, choices),
         needs_io=lambda call, _: (
             call.action in _LOOKUP_ACTIONS or translate.needs_handoff(call, choices)

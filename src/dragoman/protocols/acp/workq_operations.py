@@ -26,7 +26,6 @@ from dragoman.engine.operation import (
 )
 from dragoman.engine.request import Commands, Committed
 from dragoman.engine.workq import find_work_item
-from dragoman.protocols.acp.mail_operations import ALL_ROLES
 from dragoman.protocols.acp.parse import parse_shape
 from dragoman.protocols.acp.render import Reply
 from dragoman.protocols.acp.settings import Choices
@@ -82,7 +81,6 @@ def workq_operations(choices: Choices) -> Iterator[Operation]:
         name="workq.get",
         input=OneItem,
         parse=lambda value: parse_shape(value, OneItem),
-        roles=ALL_ROLES,
         plan=lambda message, _, facts: _query_item(message, facts, choices),
         summary="How an item of the work queue stands, and whose it is.",
     )

@@ -3,14 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman.core.actor import Actor
-from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, mail_stream
 from dragoman.core.mail import LATE_KIND, Mail
@@ -21,8 +20,8 @@ from dragoman.engine.operation import (
     Fault,
     LongPoll,
     Operation,
-    QueryOperation,
     fault_from_refusal,
+    query_operation,
 )
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.queries.agents import find_agent
@@ -63,31 +62,6 @@ from dragoman.protocols.agentmail.wire import (
     SummaryQuery,
     ThreadQuery,
 )
-
-# --- builders of query operations -------------------------------------------------------------
-
-ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
-
-
-def query_operation(
-    name: str,
-    shape: Any,
-    query: Callable[[Any, Actor, Facts], Any],
-    summary: str,
-    *,
-    is_empty: Callable[[Any], bool] | None = None,
-    event_family: str = "",
-) -> Operation:
-    """Build a read-only operation that every role may call."""
-    return QueryOperation(
-        name=name,
-        input=shape,
-        roles=ALL_ROLES,
-        plan=query,
-        wait=is_empty and LongPoll(is_empty, event_family),
-        summary=summary,
-    )
-
 
 # --- letters as their readers get them --------------------------------------------------------
 
@@ -210,8 +184,7 @@ def query_operations(choices: Choices) -> Iterator[Operation]:
         InboxQuery,
         with_visibility(_query_inbox),
         "Letters to you, oldest first; filter by unread, pending, type, bead.",
-        is_empty=is_empty_page,
-        event_family="mail",
+        LongPoll(is_empty_page, "mail"),
     )
     yield query_operation(
         "mail.show", LetterRef, with_visibility(_query_letter), "Read one letter as a whole."

@@ -26,6 +26,7 @@ from dragoman.engine.operation import (
     Plan,
     always,
     fault_from_refusal,
+    query_operation,
     require_id,
     same_field_names,
     validate_shape,
@@ -39,7 +40,6 @@ from dragoman.engine.queries.waves import (
 )
 from dragoman.engine.request import Commands, Committed
 from dragoman.engine.schemas.waves import reservation_resource, wave_resource, wave_summary
-from dragoman.protocols.agentmail.queries import query_operation
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.wire import CHECKPOINT_REASONS, FAILURE_TYPES
 

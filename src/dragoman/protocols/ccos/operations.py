@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import msgspec
 
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DELEGATE, MAY_WRITE
-from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent
 from dragoman.core.task_state import INTENT_ALIAS_KIND
@@ -23,10 +22,10 @@ from dragoman.engine.operation import (
     Operation,
     ParsedMessage,
     Plan,
-    QueryOperation,
     RawMessage,
     always,
     fault_from_refusal,
+    query_operation,
     require_id,
 )
 from dragoman.engine.ports import ListQuery
@@ -59,7 +58,6 @@ from dragoman.protocols.ccos.wire import (
     as_value,
 )
 
-ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
 _GOAL_FIELDS: Final[Mapping[str, str]] = {
     "id": "intent_id",
     "goal": "goal",
@@ -330,8 +328,7 @@ def _query_operations(choices: Choices) -> Iterator[Operation]:
         wire.RequestsQuery,
         _query_requests,
         "See what you were asked to do: your open requests, oldest first.",
-        is_empty=lambda answer: not answer["requests"],
-        wakes="intent",
+        LongPoll(lambda answer: not answer["requests"], "intent"),
     )
     yield _query_operation(
         "ccos.rank",
@@ -368,20 +365,9 @@ def _query_operation(
     shape: Any,
     query: Callable[[Any, Actor, Facts], Any],
     summary: str = "",
-    *,
-    is_empty: Callable[[Any], bool] | None = None,
-    wakes: str = "",
+    wait: LongPoll | None = None,
 ) -> Operation:
-    """A read-only operation for all roles; without a summary it is not offered as a tool."""
-    return QueryOperation(
-        name=name,
-        input=shape,
-        parse=argument_parser(shape),
-        roles=ALL_ROLES,
-        plan=query,
-        wait=is_empty and LongPoll(is_empty, wakes),
-        summary=summary,
-    )
+    return query_operation(name, shape, query, summary, wait, argument_parser(shape))
 
 
 def _query_requests(args: wire.RequestsQuery, actor: Actor, facts: Facts) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct
@@ -11,7 +11,6 @@ from msgspec.structs import asdict
 from dragoman.core import trace
 from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_WRITE
-from dragoman.core.base import Role
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import TASK_NAME_PATTERN
 from dragoman.core.limits import MAX_PAGE
@@ -30,11 +29,11 @@ from dragoman.engine.operation import (
     Operation,
     ParsedMessage,
     Plan,
-    QueryOperation,
     RawMessage,
     always,
     candidate_messages,
     fault_from_refusal,
+    query_operation,
     truncated_text,
 )
 from dragoman.engine.queries.tasks import find_task
@@ -57,7 +56,6 @@ from dragoman.protocols.saop.wire import NoticePayload, TurnEnvelope
 
 NAME: Final = "saop"
 
-_ALL_ROLES: Final[frozenset[Role]] = frozenset(get_args(Role))
 
 _EVENTS: Final = frozenset(
     {
@@ -240,15 +238,15 @@ def _operations(choices: Choices) -> Iterator[Operation]:
             "_COMPLETED, SANDBOX_PULSE, TASK_TRANSITION."
         ),
     )
-    yield _query_operation(
+    yield query_operation(
         "saop.turns", TurnQuery, _query_turns, "Read the turns of a task in order."
     )
-    yield _query_operation(
+    yield query_operation(
         "saop.events",
         EventQuery,
         _query_events,
         "Read events by task or session, from a position on.",
-        is_empty=lambda answer: not answer["events"],
+        LongPoll(lambda answer: not answer["events"]),
     )
 
 
@@ -330,23 +328,6 @@ def _unknown_status(sent: SentEvent) -> Refusal:
 
 
 # --- queries ----------------------------------------------------------------------------------
-
-
-def _query_operation(
-    name: str,
-    shape: Any,
-    query: Callable[[Any, Actor, Facts], Any],
-    summary: str,
-    is_empty: Callable[[Any], bool] | None = None,
-) -> Operation:
-    return QueryOperation(
-        name=name,
-        input=shape,
-        roles=_ALL_ROLES,
-        plan=query,
-        wait=is_empty and LongPoll(is_empty),
-        summary=summary,
-    )
 
 
 def _query_turns(arguments: TurnQuery, _: Actor, facts: Facts) -> Any:
