@@ -111,7 +111,8 @@ def project_agent(shape: type[S], agent: AgentStatus, **others: Any) -> S:
 
 def token_resource(token: TokenRecord, now: int) -> TokenResource:
     """The resource of a token, without its digest."""
-    return project(TokenResource, token, state=_token_state(token, now))
+    issued_at = to_rfc3339(token.issued_at)
+    return project(TokenResource, token, state=_token_state(token, now), issued_at=issued_at)
 
 
 def _token_state(token: TokenRecord, now: int) -> TokenState:
