@@ -1,6 +1,6 @@
 """Suggestions for mistyped names: of tasks that are not found, and of agents that nobody knows."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -15,8 +15,6 @@ from dragoman.text.error_messages import is_one_edit, suggest_given_name
 
 _MAX_COMPARED: Final = 10_000
 """Ids, and other names, of tasks that are compared with one that is not found."""
-
-_PAGE: Final = 1_000
 
 
 @contextmanager
@@ -35,32 +33,14 @@ def _suggest_task(store: Store, name: str) -> str:
     """Suggest a task whose name begins like this one, else any."""
     beginning = name[: len(name) * 2 // 3] if is_task_name(name) else ""
     for start in dict.fromkeys((beginning, "")):
-        names = (*_ids_after(store, start), *_other_names_after(store, start))
+        rows = store.streams_of_kind("task", start, _MAX_COMPARED)
+        ids = (row.name.partition(":")[2] for row in rows)
+        others = (alias for alias, _, _ in store.aliases((start, ""), _MAX_COMPARED))
         # AOF ids differ in numbers alone.
-        near = (one for one in names if not is_aof_id(one) or is_one_edit(name, one))
+        near = (one for one in (*ids, *others) if not is_aof_id(one) or is_one_edit(name, one))
         if found := suggest_given_name(name, near):
             return found
     return ""
-
-
-def _ids_after(store: Store, name: str) -> Iterator[str]:
-    for _ in range(_MAX_COMPARED // _PAGE):
-        rows = store.streams_of_kind("task", name, _PAGE)
-        ids = [row.name.partition(":")[2] for row in rows]
-        yield from ids
-        if len(ids) < _PAGE:
-            return
-        name = ids[-1]
-
-
-def _other_names_after(store: Store, name: str) -> Iterator[str]:
-    last = (name, "")
-    for _ in range(_MAX_COMPARED // _PAGE):
-        aliases = store.aliases(last, _PAGE)
-        yield from (alias for alias, _, _ in aliases)
-        if len(aliases) < _PAGE:
-            return
-        last = aliases[-1][:2]
 
 
 @contextmanager

@@ -87,16 +87,6 @@ class VerifyReport(Struct):
                 self.findings.append(finding)
 
 
-class _Subject(Struct, frozen=True):
-    """The data directory and ledger that were verified."""
-
-    data: str
-    ledger: str
-
-    def __str__(self) -> str:
-        return f"{self.data}, ledger {self.ledger}: "
-
-
 # --- command ----------------------------------------------------------------------------------
 
 
@@ -122,7 +112,7 @@ def verify(
     with context.open_for_reading() as directory:
         report = (verify_ledger if hashes else verify_all)(directory, context.err.progress)
         ledger = directory.hub.store.ledger_id()
-    return _make_result(report, _Subject(str(context.data.absolute()), ledger))
+    return _make_result(report, f"{context.data.absolute()}", ledger)
 
 
 # --- checks -----------------------------------------------------------------------------------
@@ -178,12 +168,14 @@ def verify_all(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
 
 
 def _verify_contents(directory: DataDirectory, bars: ProgressBars) -> VerifyReport:
-    from dragoman.engine.verify import check_stored_states
+    from dragoman.engine.verify import Finding, check_stored_states
 
     store = directory.hub.store
     report = verify_ledger(directory, bars)
     with bars("database", 1) as progress:
-        report.add_findings("database", _find_damage(store))
+        report.add_findings(
+            "database", (Finding(f"the database says: {one}") for one in store.inspect().damage)
+        )
         progress(1)
     if "database" in report.counts:
         # A damaged database may return less than it holds, by whichever index: it proves nothing.
@@ -194,7 +186,10 @@ def _verify_contents(directory: DataDirectory, bars: ProgressBars) -> VerifyRepo
         # Files are projected from the ledger: with a broken one they cannot be compared.
         with bars("files", report.streams) as progress:
             try:
-                report.add_findings("files", _find_file_differences(directory, progress))
+                differences = directory.projector.compare(progress)
+                report.add_findings(
+                    "files", (Finding(f"{one.path} is {one.problem}") for one in differences)
+                )
             except OSError as error:
                 report.warnings.append(
                     "the files were not compared with the ledger: "
@@ -229,20 +224,6 @@ def _find_artifact_problems(directory: DataDirectory, report: VerifyReport) -> "
         )
 
 
-def _find_damage(store: "Store") -> "Iterator[Finding]":
-    from dragoman.engine.verify import Finding
-
-    for problem in store.inspect().damage:
-        yield Finding(f"the database says: {problem}")
-
-
-def _find_file_differences(directory: DataDirectory, progress: Progress) -> "Iterator[Finding]":
-    from dragoman.engine.verify import Finding
-
-    for difference in directory.projector.compare(progress):
-        yield Finding(f"{difference.path} is {difference.problem}")
-
-
 def _read_checkpoints(directory: DataDirectory, report: VerifyReport) -> "list[Checkpoint]":
     """Checkpoints that are valid."""
     from dragoman.engine.verify import Finding
@@ -266,10 +247,11 @@ def _read_checkpoints(directory: DataDirectory, report: VerifyReport) -> "list[C
 # --- result -----------------------------------------------------------------------------------
 
 
-def _make_result(report: VerifyReport, subject: _Subject) -> CommandResult:
+def _make_result(report: VerifyReport, data_path: str, ledger: str) -> CommandResult:
+    subject = f"{data_path}, ledger {ledger}: "
     data: dict[str, object] = {
-        "data": subject.data,
-        "ledger": subject.ledger,
+        "data": data_path,
+        "ledger": ledger,
         "entries": report.entries,
         "streams": report.streams,
         "checkpoints": report.checkpoints,
@@ -307,7 +289,7 @@ def summarize_counts(report: VerifyReport) -> str:
     )
 
 
-def _print_good(report: VerifyReport, subject: _Subject, screen: Screen) -> None:
+def _print_good(report: VerifyReport, subject: str, screen: Screen) -> None:
     if not report.warnings:
         reach = f"; signatures reach to position {report.signed_up_to}"
         is_ahead = report.signed_up_to < report.entries
@@ -368,7 +350,7 @@ def _proven_extent(report: VerifyReport) -> str:
     return "every hash of the ledger fits, though no good signature covers it"
 
 
-def _print_findings(report: VerifyReport, subject: _Subject, screen: Screen) -> None:
+def _print_findings(report: VerifyReport, subject: str, screen: Screen) -> None:
     screen.line(
         f"{subject}{summarize_counts(report)}: ", ("NOT good", "bold red"), f"; {_headline(report)}"
     )
