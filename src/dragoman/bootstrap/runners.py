@@ -72,7 +72,7 @@ def open_dispatcher(
     from dragoman.services.dispatch.agent_run import RunPolicy
     from dragoman.services.dispatch.dispatcher import Dispatcher, DispatcherPorts, DispatchPolicy
     from dragoman.system.process import PidFiles
-    from dragoman.system.state_files import UsageFile, load_or_create_hub_id
+    from dragoman.system.state_files import StateFile, load_or_create_hub_id
 
     hub, settings, pids = directory.hub, directory.settings, PidFiles(directory.path)
     # Slow work, like a checkout or a remote URL, must not block readers of the store.
@@ -98,7 +98,7 @@ def open_dispatcher(
         submit_message=partial(_submit_message, directory.router),
         stop_orphans=pids.kill_leftovers,
         forget_session=pids.remove,
-        usage=UsageFile(directory.path),
+        usage=StateFile(directory.path / "agent-usage.json"),
         new_id=new_id,
         warn=lambda text: _log.warning("%s", safe_text(text, one_line=True)),
         cancel_starts=cancelled.set,

@@ -38,7 +38,7 @@ from dragoman.services.stale_stream_closer import StaleCarryOver, StaleStreamClo
 from dragoman.services.timers import time_driven_services
 from dragoman.surfaces.cli.data_directory import DirectoryParts
 from dragoman.system.safe_fs import SafeDisk
-from dragoman.system.state_files import DeliveryCursor
+from dragoman.system.state_files import StateFile
 from dragoman.text.strict_json import MAX_BYTES
 
 # --- requests for workers ---------------------------------------------------------------------
@@ -223,7 +223,10 @@ def build_parts(
         owner_notifier=open_owner_notifier(data, settings, hub),
         check_runner=open_check_runner(settings, data, hub),
         deliverer=Deliverer(
-            hub, opened.dialects, DeliveryCursor(data), partial(_write_delivery, data)
+            hub,
+            opened.dialects,
+            StateFile(data / "deliveries.cursor"),
+            partial(_write_delivery, data),
         ),
         files=file_services,
     )

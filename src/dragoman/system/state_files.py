@@ -27,19 +27,40 @@ def load_or_create_hub_id(data: Path, new_id: Callable[[], str]) -> str:
     return path.read_text(encoding="ascii").strip()
 
 
+# --- files that are replaced as a whole --------------------------------------------------------
+
+
+class StateFile:
+    """A file that is replaced as a whole. It may be no link: agents write beside it, and a link
+    would lead out of the directory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> bytes:
+        """Saved content; empty before the first time."""
+        try:
+            return read_regular(self._path, follow_links=False)
+        except FileNotFoundError:
+            return b""
+
+    def save(self, data: bytes) -> None:
+        """Save the content, durably."""
+        try:
+            write_atomically(self._path, data)
+        except OSError as error:  # named after the file itself, not after its temporary name
+            raise OSError(error.errno, error.strerror, str(self._path)) from error
+
+
 # --- notifier ---------------------------------------------------------------------------------
 
 
-class OutboxFiles:
+class OutboxFiles(StateFile):
     """`notify.cursor`, `notify.failed.jsonl` and `notify.lock` in the data directory, or others
-    that begin with another word.
-
-    None of them may be a link: agents write beside them, and a link would lead out of the
-    directory.
-    """
+    that begin with another word. None of them may be a link."""
 
     def __init__(self, data: Path, prefix: str = "notify") -> None:
-        self._cursor = data / f"{prefix}.cursor"
+        super().__init__(data / f"{prefix}.cursor")
         self._failed = data / f"{prefix}.failed.jsonl"
         self._lock = data / f"{prefix}.lock"
 
@@ -57,18 +78,10 @@ class OutboxFiles:
         finally:
             os.close(descriptor)
 
-    def load(self) -> bytes:
-        """Saved cursor; empty before the first time."""
-        return _read_without_links(self._cursor)
-
-    def save(self, data: bytes) -> None:
-        """Save the cursor, durably."""
-        write_atomically(self._cursor, data)
-
     def damaged_error(self) -> StoreCorrupt:
         """Error for a saved cursor that cannot be decoded."""
         return StoreCorrupt(
-            f"{self._cursor} is damaged, so no notifications are sent: restore it from a backup, "
+            f"{self._path} is damaged, so no notifications are sent: restore it from a backup, "
             "or move it away, and notifications continue with what happens from then on"
         )
 
@@ -77,54 +90,4 @@ class OutboxFiles:
 
     def read_failed(self) -> list[bytes]:
         """All recorded notifications that could not be delivered."""
-        return _read_without_links(self._failed).splitlines()
-
-
-def _read_without_links(path: Path) -> bytes:
-    """Content of a file that is no link; empty when there is none."""
-    try:
-        return read_regular(path, follow_links=False)
-    except FileNotFoundError:
-        return b""
-
-
-# --- deliverer --------------------------------------------------------------------------------
-
-
-class DeliveryCursor:
-    """`deliveries.cursor` in the data directory: how far the deliverer has come."""
-
-    def __init__(self, data: Path) -> None:
-        self._path = data / "deliveries.cursor"
-
-    def load(self) -> bytes:
-        """Saved cursor; empty before the first time."""
-        return _read_without_links(self._path)
-
-    def save(self, data: bytes) -> None:
-        """Save the cursor, durably."""
-        write_atomically(self._path, data)
-
-
-# --- usage of agents --------------------------------------------------------------------------
-
-
-class UsageFile:
-    """Usage of each agent today, in `agent-usage.json`."""
-
-    def __init__(self, data: Path) -> None:
-        self._path = data / "agent-usage.json"
-
-    def load(self) -> bytes:
-        """Saved content; empty before the first time."""
-        try:
-            return read_regular(self._path)
-        except FileNotFoundError:
-            return b""
-
-    def save(self, data: bytes) -> None:
-        """Save the content, durably."""
-        try:
-            write_atomically(self._path, data)
-        except OSError as error:  # named after the file itself, not after its temporary name
-            raise OSError(error.errno, error.strerror, str(self._path)) from error
+        return StateFile(self._failed).load().splitlines()
