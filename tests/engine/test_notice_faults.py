@@ -215,7 +215,7 @@ def test_retries_of_a_wave_count_a_failure_told_by_a_result(hub: MixedHub) -> No
 def test_blocked_of_aof_opens_a_help_case(hub: MixedHub) -> None:
     hub.do(HUMAN, CreateTask("One", "t1", ready=True))
     hub.do(BOB, ClaimTask("t1", "bob"))
-    stuck = {"agentId": "bob", "status": "blocked", "blockers": ["no key"]}
+    stuck: dict[str, Any] = {"agentId": "bob", "status": "blocked", "blockers": ["no key"]}
     hub.send(aof_message("status.update", hub.task("t1").aof_id, "bob", **stuck))
     (question,) = hub.task("t1").questions
     assert (question.text, question.asked_by) == ("no key", "bob")
