@@ -38,7 +38,7 @@ def test_second_batch_of_a_caller_in_debt_is_refused_before_a_line_is_decoded() 
 def test_debt_of_a_batch_is_paid_within_a_minute() -> None:
     now = [0.0]
     rates = RateLimiter(100.0, 1_000, lambda: now[0])
-    assert rates.charge("ada", 200_000) == 0
+    assert rates.acquire("ada", 200_000, required=0.0) == 0
     assert rates.acquire("ada") == 61
     now[0] = 61.0
     assert rates.acquire("ada") == 0

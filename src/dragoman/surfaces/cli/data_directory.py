@@ -239,24 +239,19 @@ def check_same_store(data: Path, url: str) -> None:
         )
 
 
-def save_if_unset(data: Path, url: str) -> None:
-    """Save the store URL of a new directory, if one was named and none is saved."""
-    if url and not _saved_url(data):
-        save_url(data, absolute_url(url))
-
-
 def is_saved(data: Path, url: str) -> bool:
     """Tell whether a directory has just this store."""
     return _saved_url(data) == url
 
 
-def save_url(data: Path, url: str) -> None:
-    """Save the URL in dragoman.toml, readable by its owner alone, unless it is saved."""
-    if is_saved(data, url):
+def save_if_unset(data: Path, url: str) -> None:
+    """Save the store URL of a directory in dragoman.toml, readable by its owner alone, if one was
+    named and none is saved."""
+    if not url or _saved_url(data):
         return
     path = data / _SETTINGS_FILE
-    changed = set_url(path.read_text(encoding="utf-8") if path.exists() else "", url, path)
-    write_atomically(path, changed.encode(), mode=_OWNER_ONLY)
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    write_atomically(path, set_url(text, absolute_url(url), path).encode(), mode=_OWNER_ONLY)
 
 
 def _saved_url(data: Path) -> str:

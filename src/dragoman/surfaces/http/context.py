@@ -112,7 +112,7 @@ class AppContext:
     def charge_lines(self, caller: str, amount: int) -> None:
         """Charge a caller for the lines of a batch after the first one, which counted as its
         request; HttpProblem if it is in debt for another batch."""
-        self._refuse_for(self.rate_limiter.charge(caller, amount))
+        self._refuse_for(self.rate_limiter.acquire(caller, amount, required=0.0))
 
     def _refuse_for(self, seconds: int) -> None:
         if seconds:

@@ -46,27 +46,16 @@ class RateLimiter:
         """Return how many callers are remembered."""
         return len(self._buckets)
 
-    def acquire(self, caller: str, amount: int = 1) -> int:
-        """Take out an amount; return 0 if the caller may go on, else the seconds that it has to
-        wait."""
-        if not self._per_second:
-            return 0
-        left, now = self._available(caller)
-        if left < 1:
-            return max(1, ceil((1 - left) / self._per_second))
-        if len(self._buckets) >= MAX_BUCKETS and caller not in self._buckets:
-            self._drop_full_buckets(now)
-        self._buckets[caller] = (left - amount, now)
-        return 0
-
-    def charge(self, caller: str, amount: int) -> int:
-        """Take out an amount for a request that turned out to count as several; return 0, or the
-        seconds that the caller has to wait because it is in debt for another one already."""
+    def acquire(self, caller: str, amount: int = 1, *, required: float = 1.0) -> int:
+        """Take out an amount; return 0, or the seconds that the caller has to wait because there is
+        less than what is required: 0.0 for a request that turned out to count as several."""
         if not self._per_second or amount <= 0:
             return 0
         left, now = self._available(caller)
-        if left < 0:
+        if left < required:
             return max(1, ceil((1 - left) / self._per_second))
+        if len(self._buckets) >= MAX_BUCKETS and caller not in self._buckets:
+            self._drop_full_buckets(now)
         self._buckets[caller] = (max(left - amount, -_MAX_DEBT_S * self._per_second), now)
         return 0
 

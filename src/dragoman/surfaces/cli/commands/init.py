@@ -12,7 +12,7 @@ from dragoman.surfaces.cli.data_directory import (
     check_same_store,
     is_saved,
     mask_password,
-    save_url,
+    save_if_unset,
 )
 from dragoman.surfaces.cli.render import Screen
 
@@ -53,7 +53,7 @@ def init(
     with context.open_for_writing(founds=True, new_keys=replaces_keys) as directory:
         # Saved only after the store could be opened.
         if is_remembered:
-            save_url(directory.path, store_url)
+            save_if_unset(directory.path, store_url)
         if new_keys:
             directory.accept_checkpoints(directory.hub.clock.now())
         url = store_url or directory.settings.store.url or default_url(directory.path)
