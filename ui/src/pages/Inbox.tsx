@@ -147,8 +147,10 @@ function Delivery({ letter, name }: { letter: Letter; name: string }) {
   const words = isAcked ? "acknowledged" : letter.read_by.includes(name) ? "read" : "stored, not read yet";
   return (
     <Mark shape={isAcked ? "✓" : letter.waits_for.includes(name) ? "◆" : "○"} tone={isAcked ? "good" : letter.waits_for.includes(name) ? "wait" : "idle"}>
-      <bdi>{name}</bdi>: {words}
-      {letter.waits_for.includes(name) && ", is to acknowledge it"}
+      <span>
+        <bdi>{name}</bdi>: {words}
+        {letter.waits_for.includes(name) && ", is to acknowledge it"}
+      </span>
     </Mark>
   );
 }
