@@ -373,6 +373,10 @@ ORIGIN: Final = "agentmail"
 
 _CUT: Final = "… (the letter has the rest)"
 
+_CLAIMS_NOTHING: Final = frozenset({MessageType.BEAD_ACCEPTED, MessageType.SPAWN_REQUEST})
+"""Types by whose adoption a task is not claimed: the first has a command for that, the second is
+for another agent."""
+
 CommandBuilder = Callable[[Message, Actor, Choices], Iterator[Command]]
 
 
@@ -381,36 +385,35 @@ def _task_name(message: Message, choices: Choices) -> str:
     return f"{BEAD_KIND}:{message.bead_id}" if choices.adopt else message.bead_id
 
 
-def _adopt_commands(
-    message: Message, choices: Choices, worker: Actor | None = None
-) -> Iterator[AdoptTask]:
-    """Adopt the task, new here or not; only a letter of an agent claims it for its sender."""
-    if choices.adopt:
-        claim_for = worker.name if worker and worker.role == "agent" else ""
-        yield AdoptTask(
+def _adopt_commands(message: Message, actor: Actor, choices: Choices) -> Commands:
+    """Adopt the task, new here or not; a letter of an agent about its work claims it too."""
+    if not choices.adopt:
+        return ()
+    is_work = actor.role == "agent" and message.type not in _CLAIMS_NOTHING
+    return (
+        AdoptTask(
             BEAD_KIND,
             message.bead_id,
             title=message.parsed.title,
             origin=ORIGIN,
             review_required=choices.review_required,
             max_attempts=choices.max_attempts,
-            claim_for=claim_for,
+            claim_for=actor.name if is_work else "",
             ttl_ms=choices.ttl_ms,
-        )
+        ),
+    )
 
 
 def _claim_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
-    yield from _adopt_commands(message, choices)
     yield ClaimTask(
         _task_name(message, choices), actor.name, ttl_ms=choices.ttl_ms, renew_if_held=True
     )
 
 
-def _progress_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
+def _progress_commands(message: Message, _: Actor, choices: Choices) -> Iterator[Command]:
     fields = message.parsed
     usage = "" if fields.context_usage is None else f"context {fields.context_usage}%"
     files = f"files: {', '.join(fields.files_touched)}" if fields.files_touched else ""
-    yield from _adopt_commands(message, choices, actor)
     yield UpdateTask(
         _task_name(message, choices),
         progress=": ".join(filter(None, (fields.step, fields.status))) or message.subject,
@@ -418,11 +421,10 @@ def _progress_commands(message: Message, actor: Actor, choices: Choices) -> Iter
     )
 
 
-def _help_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
+def _help_commands(message: Message, _: Actor, choices: Choices) -> Iterator[Command]:
     fields = message.parsed
     kind = f"{fields.issue_type}: " if fields.issue_type else ""
     question = fields.question or fields.problem or message.subject
-    yield from _adopt_commands(message, choices, actor)
     yield AskQuestion(
         _task_name(message, choices),
         _shorten(f"{kind}{question}"),
@@ -438,10 +440,9 @@ def _shorten(text: str) -> str:
     return text[: MAX_REASON - len(_CUT)] + _CUT
 
 
-def _completion_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
+def _completion_commands(message: Message, _: Actor, choices: Choices) -> Iterator[Command]:
     fields = message.parsed
     checks = (fields.tests_pass, fields.lint_pass, fields.build_pass)
-    yield from _adopt_commands(message, choices, actor)
     yield ReportOutcome(
         _task_name(message, choices),
         "needs_review" if False in checks else "done",
@@ -458,10 +459,9 @@ def _completion_commands(message: Message, actor: Actor, choices: Choices) -> It
     )
 
 
-def _failure_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
+def _failure_commands(message: Message, _: Actor, choices: Choices) -> Iterator[Command]:
     fields = message.parsed
     if fields.failure_type == "CONTEXT_HIGH":
-        yield from _adopt_commands(message, choices, actor)
         yield CheckpointTask(
             _task_name(message, choices),
             fields.failure_type,
@@ -473,7 +473,6 @@ def _failure_commands(message: Message, actor: Actor, choices: Choices) -> Itera
         return
     is_hopeless = fields.failure_type == "SPEC_IMPOSSIBLE"
     reason = fields.reason or fields.failure_type or "no reason given"
-    yield from _adopt_commands(message, choices, actor)
     yield ReportOutcome(
         _task_name(message, choices),
         "blocked" if is_hopeless else "failed",
@@ -490,9 +489,8 @@ def _failure_commands(message: Message, actor: Actor, choices: Choices) -> Itera
     )
 
 
-def _checkpoint_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
+def _checkpoint_commands(message: Message, _: Actor, choices: Choices) -> Iterator[Command]:
     fields = message.parsed
-    yield from _adopt_commands(message, choices, actor)
     yield CheckpointTask(
         _task_name(message, choices),
         fields.checkpoint_reason or "MANUAL",
@@ -503,13 +501,9 @@ def _checkpoint_commands(message: Message, actor: Actor, choices: Choices) -> It
     )
 
 
-def _spawn_commands(message: Message, actor: Actor, choices: Choices) -> Iterator[Command]:
+def _spawn_commands(message: Message, _: Actor, choices: Choices) -> Iterator[Command]:
     """Make the task ready for a spawner, with or without its checkpoint."""
-    if reason := dispatch_objection(actor.label):
-        yield RejectMessage("not_authorized", reason, message.bead_id, message.type)
-        return
     fields, task = message.parsed, _task_name(message, choices)
-    yield from _adopt_commands(message, choices)
     # First, because a task that somebody works on must be refused before anything changes.
     yield MoveTask(task, "ready", "worker requested", unless_in_progress=True)
     if fields.resume and fields.partial_commit_sha:
@@ -564,7 +558,9 @@ def effect_commands(
     if not message.bead_id:
         detail = f"{message.type} names no bead, so that it changes no task: write Bead: ID in it"
         return (RejectMessage("invalid_field", detail, kind=message.type),)
-    return tuple(build(message, actor, choices))
+    if message.type is MessageType.SPAWN_REQUEST and (reason := dispatch_objection(actor.label)):
+        return (RejectMessage("not_authorized", reason, message.bead_id, message.type),)
+    return (*_adopt_commands(message, actor, choices), *build(message, actor, choices))
 
 
 def _answer_commands(posting: _Posting, actor: Actor) -> Iterator[Command]:
