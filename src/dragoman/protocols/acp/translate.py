@@ -308,24 +308,16 @@ def _complete_commands(
 # --- actions that need only their arguments ---------------------------------------------------
 
 
-def _single_command(make: Callable[[Any, ActionCall, Choices], Command]) -> Any:
+def _single_command(make: Callable[[Any, ActionCall], Command]) -> "_CommandMaker":
     """Translate an action whose arguments say everything."""
 
-    def make_commands(
-        call: ActionCall, _: handoff_state.Handoff | None, __: Actor, ___: Facts, choices: Choices
-    ) -> Commands:
-        return (make(call.arguments, call, choices),)
+    def make_commands(call: ActionCall, *_: object) -> Commands:
+        return (make(call.arguments, call),)
 
     return make_commands
 
 
-def _extend_command(arguments: wire.ExtendSla, _: ActionCall, __: Choices) -> Command:
-    return handoff_state.ExtendHandoff(
-        arguments.handoff_id, by_ms=parse_duration(arguments.by), stage=arguments.stage
-    )
-
-
-def _approval_command(arguments: wire.Approve, call: ActionCall, _: Choices) -> Command:
+def _approval_command(arguments: wire.Approve, call: ActionCall) -> Command:
     return handoff_state.ApproveHandoff(
         arguments.handoff_id,
         approved=call.action == "approve",
@@ -334,18 +326,10 @@ def _approval_command(arguments: wire.Approve, call: ActionCall, _: Choices) -> 
     )
 
 
-def _reject_command(arguments: wire.Reject, _: ActionCall, __: Choices) -> Command:
+def _reject_command(arguments: wire.Reject, _: ActionCall) -> Command:
     return handoff_state.RejectHandoff(
         arguments.handoff_id, arguments.reason, arguments.detail, arguments.suggested_fix
     )
-
-
-def _withdraw_command(arguments: wire.Withdraw, _: ActionCall, __: Choices) -> Command:
-    return handoff_state.WithdrawHandoff(arguments.handoff_id, arguments.notes)
-
-
-def _close_command(arguments: wire.Close, _: ActionCall, __: Choices) -> Command:
-    return handoff_state.CloseHandoff(arguments.handoff_id, arguments.closure_notes)
 
 
 def _reassign_commands(
@@ -376,9 +360,17 @@ _ACTION_COMMANDS: Final[Mapping[str, _CommandMaker]] = {
     "reject": _single_command(_reject_command),
     "activate": _activate_commands,
     "complete": _complete_commands,
-    "close": _single_command(_close_command),
-    "withdraw": _single_command(_withdraw_command),
-    "extend_sla": _single_command(_extend_command),
+    "close": _single_command(
+        lambda close, _: handoff_state.CloseHandoff(close.handoff_id, close.closure_notes)
+    ),
+    "withdraw": _single_command(
+        lambda taken, _: handoff_state.WithdrawHandoff(taken.handoff_id, taken.notes)
+    ),
+    "extend_sla": _single_command(
+        lambda more, _: handoff_state.ExtendHandoff(
+            more.handoff_id, by_ms=parse_duration(more.by), stage=more.stage
+        )
+    ),
     "reassign": _reassign_commands,
     "approve": _single_command(_approval_command),
     "deny": _single_command(_approval_command),
