@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from dragoman.core.agent import Trust
 from dragoman.core.ids import AGENT_PATTERN, ID_PATTERN
@@ -215,14 +215,7 @@ def succeeded(request: TaskRequest, output: object = None) -> TaskResult:
 
 
 def failed(request: TaskRequest, error: str) -> TaskResult:
-    return TaskResult(
-        intent_id=request.intent_id,
-        agent_id=request.agent_id,
-        request_id=request.request_id,
-        attempt=request.attempt,
-        success=False,
-        error=error,
-    )
+    return replace(succeeded(request), success=False, error=error)
 
 
 def as_value(message: Message) -> dict[str, Any]:

@@ -5,11 +5,12 @@
 (False, 'agent_id: it is missing')
 """
 
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from dragoman.protocols.saop.errors import Issue, SaopError
 from dragoman.protocols.saop.operations import dialect
 from dragoman.protocols.saop.parse import (
+    SCHEMAS,
     TYPES,
     VERSIONS,
     EventTypes,
@@ -37,15 +38,7 @@ from dragoman.protocols.saop.wire import (
 
 Kind = Literal["turn", "event", "payload"]
 
-TurnEnvelopeSchema: Final = VersionedTurnSchema()
-EventSchema: Final = TYPES.event
-EventPayloadSchema: Final = TYPES.payload
-
-_SCHEMAS: Final[dict[Kind, Any]] = {
-    "turn": TurnEnvelopeSchema,
-    "event": EventSchema,
-    "payload": EventPayloadSchema,
-}
+TurnEnvelopeSchema, EventSchema, EventPayloadSchema = SCHEMAS.values()
 
 
 def parse(raw: RawMessage, kind: Kind = "turn") -> Any:
@@ -59,10 +52,9 @@ def safe_parse(raw: RawMessage, kind: Kind = "turn") -> Parsed[Any]:
 
 
 def _schema_of(kind: str) -> Any:
-    for known, schema in _SCHEMAS.items():
-        if known == kind:
-            return schema
-    raise ValueError(f"{kind!a} is no kind of message: use {', '.join(_SCHEMAS)}")
+    if kind not in SCHEMAS:
+        raise ValueError(f"{kind!a} is no kind of message: use {', '.join(SCHEMAS)}")
+    return SCHEMAS[kind]
 
 
 __all__ = [

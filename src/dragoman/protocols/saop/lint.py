@@ -4,16 +4,10 @@ import json
 from typing import Any, Final, cast
 
 from dragoman.engine.operation import LintResult
-from dragoman.protocols.saop.parse import TYPES, Schema, VersionedTurnSchema
+from dragoman.protocols.saop.parse import SCHEMAS, TYPES
 from dragoman.text.strict_json import get_field
 
-KINDS: Final = ("turn", "event", "payload")
-
-_SCHEMAS: Final[dict[str, Schema[Any] | VersionedTurnSchema]] = {
-    "turn": VersionedTurnSchema(),
-    "event": TYPES.event,
-    "payload": TYPES.payload,
-}
+KINDS: Final = tuple(SCHEMAS)
 
 
 def lint(value: Any, kind: str, _: bool) -> LintResult:
@@ -23,7 +17,7 @@ def lint(value: Any, kind: str, _: bool) -> LintResult:
     """
     kind = kind or detect_kind(value) or "turn"
     # A plain string would be parsed as JSON text; a quoted message is not a message.
-    parsed = _SCHEMAS[kind].safe_parse(json.dumps(value) if isinstance(value, str) else value)
+    parsed = SCHEMAS[kind].safe_parse(json.dumps(value) if isinstance(value, str) else value)
     issues = tuple({"path": issue.path, "reason": issue.reason} for issue in parsed.issues)
     return LintResult(parsed.ok, _message_type(value, kind), value, issues, kind)
 

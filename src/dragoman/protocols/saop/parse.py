@@ -195,7 +195,7 @@ older turn to it. Senders of older versions stay understood.
 """
 
 
-class VersionedTurnSchema:
+class VersionedTurnSchema(Schema[Any]):
     """Schema that accepts turns of every known version and upgrades them to the newest."""
 
     def __init__(self, versions: Mapping[str, Version] = VERSIONS) -> None:
@@ -204,26 +204,18 @@ class VersionedTurnSchema:
             name: Schema(version.shape) for name, version in versions.items()
         }
         self._names = list(versions)
-        self._newest = self._schemas[self._names[-1]]
-        self.shape = self._newest.shape
+        super().__init__(versions[self._names[-1]].shape)
 
     def parse(self, raw: RawMessage) -> Any:
         """Parse a turn; raises SaopError if it fits no version."""
         try:
-            return self._newest.parse(raw)
+            return super().parse(raw)
         except SaopError:
             value = _decode_json(raw)
             version = _stated_version(value)
             if version not in self._names[:-1]:
                 raise
-        return self._newest.parse(self.upgrade(value))
-
-    def safe_parse(self, raw: RawMessage) -> Parsed[Any]:
-        """Parse a turn without an exception."""
-        try:
-            return Parsed(True, self.parse(raw))
-        except SaopError as error:
-            return Parsed(False, issues=error.issues)
+        return super().parse(self.upgrade(value))
 
     def upgrade(self, value: dict[str, Any]) -> dict[str, Any]:
         """Upgrade a turn, as parsed JSON, to the newest version; raises SaopError."""
@@ -248,3 +240,11 @@ def _stated_version(value: Any) -> str:
     """Version that a value states, or an empty text."""
     version = get_field(get_field(value, "metadata"), "version")
     return version if isinstance(version, str) else ""
+
+
+SCHEMAS: Final[Mapping[str, Schema[Any]]] = {
+    "turn": VersionedTurnSchema(),
+    "event": TYPES.event,
+    "payload": TYPES.payload,
+}
+"""Kind of message -> its schema."""
