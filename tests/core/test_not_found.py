@@ -22,9 +22,7 @@ SENTENCES: dict[str, Callable[..., Refusal]] = {
     for name, made in inspect.getmembers(not_found, inspect.isfunction)
     if made.__module__ == not_found.__name__ and name != "linked_task"
 }
-BEGIN_WITH_EXISTING_NAME = {
-    *("token", "task_at_position", "intent_of", "question", "withdrawn_question")
-}
+BEGIN_WITH_EXISTING_NAME = {"token", "task_at_position", "intent_of", "question"}
 """Sentences that begin with a name that exists."""
 _COMMAND = re.compile(r"`dragoman ([a-z]+)(?: ([a-z]+))?")
 
@@ -34,7 +32,6 @@ def refusal_of(name: str, missing_name: str) -> Refusal:
     more = {
         "token": ("t-1",),
         "task_at_position": (7,),
-        "withdrawn_question": ("q1", "ada"),
     }.get(name, ())
     return build(missing_name, *more)
 

@@ -207,20 +207,12 @@ def test_second_answer_is_a_repeat_or_refused() -> None:
 def test_nobody_answers_what_was_withdrawn_or_never_asked() -> None:
     world = asked()
     world.do(ALICE, WithdrawQuestion("T", "q1"))
-    for question in ("", "q1"):
+    for question, which in (("", ""), ("q1", " q1"), ("q9", " q9")):
         refused = refusal(world, HUMAN, AnswerQuestion("T", "8080", question))
         assert (refused.code, refused.detail) == (
             "question_not_found",
-            (
-                "q1 of T was withdrawn by alice: it needs no answer any more (see "
-                "`dragoman task show`)"
-            ),
+            f"T has no open question{which}: see `dragoman task show T`",
         )
-    unknown = refusal(world, HUMAN, AnswerQuestion("T", "8080", "q9"))
-    assert (unknown.code, unknown.detail) == (
-        "question_not_found",
-        "T has no open question q9: see `dragoman task show T`",
-    )
     assert world.code(HUMAN, AnswerQuestion("no", "8080")) == "task_not_found"
     assert asked().code(HUMAN, AnswerQuestion("T", "")) == "invalid_field"
     assert asked().code(HUMAN, AnswerQuestion("T", "x" * (MAX_REASON + 1))) == "invalid_field"

@@ -72,16 +72,6 @@ def question(task: str, id: str = "") -> Refusal:
     )
 
 
-def withdrawn_question(task: str, id: str, by: str) -> Refusal:
-    """The question was withdrawn, and gets no answer."""
-    return Refusal(
-        "question_not_found",
-        f"{id} of {safe_name(task)} was withdrawn by {by}: it needs no answer any more (see "
-        f"`dragoman task show`)",
-        path="question",
-    )
-
-
 def handoff(id: str) -> Refusal:
     """No handoff has this id, or none that the caller may know of."""
     return Refusal(

@@ -98,7 +98,7 @@ def decide_answer_question(command: AnswerQuestion, read: Read, _: int) -> Decis
     )
     if refusal:
         return refusal
-    question = _find_question(command, task, read)
+    question = _find_question(command, task)
     if isinstance(question, Refusal):
         return question
     if question.answered_at:
@@ -166,12 +166,12 @@ def _letter_id(task: Task, question: Question, read: Read) -> str:
     return f"{read.cause}.{task.aof_id}.{question.id}"
 
 
-def _find_question(command: AnswerQuestion, task: Task, read: Read) -> Question | Refusal:
+def _find_question(command: AnswerQuestion, task: Task) -> Question | Refusal:
     """The question that an answer is for: the one it names, or the only one that is open."""
     if command.question:
         known = (*task.questions, *task.answers)
         found = next((one for one in known if one.id == command.question), None)
-        return found or _refuse_missing(command.question, task, read)
+        return found or not_found.question(task.id, command.question)
     if len(task.questions) == 1:
         return task.questions[0]
     if task.questions:
@@ -185,16 +185,7 @@ def _find_question(command: AnswerQuestion, task: Task, read: Read) -> Question 
     # Nothing is open: this may be the last answer once more, whose reply was lost.
     if task.answers and task.answers[-1].answer == command.text:
         return task.answers[-1]
-    return _refuse_missing("", task, read)
-
-
-def _refuse_missing(id: str, task: Task, read: Read) -> Refusal:
-    """Refusal of an answer to a question that is not open; `id`: empty if none was named."""
-    named = id or question_id(task.asked)
-    for event, _ in read.history(task_stream(task.id)):
-        if isinstance(event, QuestionWithdrawn) and event.id == named:
-            return not_found.withdrawn_question(task.id, named, event.by)
-    return not_found.question(task.id, id)
+    return not_found.question(task.id)
 
 
 def _excerpt(text: str) -> str:
