@@ -142,6 +142,15 @@ def test_score_is_shown_with_its_parts(browser: Browser, empty_fleet: Fleet) -> 
         visited.check()
 
 
+def test_attempts_of_an_agent_are_listed(browser: Browser, fleet: Fleet) -> None:
+    with visit(browser, fleet) as visited:
+        page = visited.go("/agents/ben")
+        attempts = page.get_by_role("region", name="Attempts").get_by_role("row")
+        expect(attempts.filter(has_text="flaky-upload")).to_contain_text("attempt 1")
+        expect(attempts.filter(has_text="fix-login")).to_have_count(0)
+        visited.check()
+
+
 def test_handoffs_are_drawn_from_owner_to_owner(browser: Browser, fleet: Fleet) -> None:
     (handoff,) = fleet.call("/v1/handoffs?task=hand-search")["handoffs"]
     with visit(browser, fleet) as visited:

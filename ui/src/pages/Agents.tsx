@@ -1,12 +1,14 @@
 // Agents: who is known, what each does now, and who cannot go on. Only trouble has a colour.
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
 
 import { Credentials } from "../agent/Credentials";
 import { Score } from "../agent/Score";
+import { readBack } from "../api/entries";
 import { agentsQuery, numbersQuery, statusQuery, tasksPage } from "../api/queries";
 import type { Agent, AgentCountsResource, AgentStatusResource } from "../api/types";
+import { taskOf } from "../live/live";
 import { NumberBoard } from "../numbers/Numbers";
 import { ActionButton, Button, Dialog, Field } from "../parts/controls";
 import { AgentLink, TaskLink } from "../parts/links";
@@ -268,6 +270,7 @@ function AgentPeek({ name, agent, seen, counts, onClose }: AgentPeekProps) {
       </dl>
       {agent && session.may.credentials && <Credentials agent={name} />}
       {agent?.role === "agent" && <Score agent={name} />}
+      <Attempts agent={name} />
       <section>
         <h3>Its tasks, the newest first</h3>
         {tasks.error && <Failed error={tasks.error} />}
@@ -292,5 +295,44 @@ function AgentPeek({ name, agent, seen, counts, onClose }: AgentPeekProps) {
         </table>
       </section>
     </article>
+  );
+}
+
+const MAX_ATTEMPTS = 10;
+
+/** The last attempts that it began, as far as they are among the last of the whole fleet. */
+function Attempts({ agent }: { agent: string }) {
+  const status = useQuery(statusQuery);
+  const head = status.data?.position;
+  const found = useQuery({
+    queryKey: ["tasks", "claims", head],
+    queryFn: ({ signal }) => readBack(head ?? 0, "task.claimed", "", signal),
+    enabled: head !== undefined,
+    placeholderData: keepPreviousData,
+  });
+  const claims = (found.data?.entries ?? []).filter((entry) => (entry.body as { agent: string }).agent === agent);
+  if (!claims.length) return null;
+  return (
+    <section aria-label="Attempts">
+      <h3>Its last attempts</h3>
+      <table className={page.table}>
+        <tbody>
+          {claims.slice(0, MAX_ATTEMPTS).map((entry) => (
+            <tr key={entry.position}>
+              <td>
+                <TaskLink id={taskOf(entry)} />
+              </td>
+              <td className={page.quiet}>attempt {(entry.body as { attempt: number }).attempt}</td>
+              <td className={page.number}>
+                <Link href={`/tasks/${encodeURIComponent(taskOf(entry))}?at=${entry.position}`}>#{entry.position}</Link>
+              </td>
+              <td className={page.number}>
+                <Ago at={entry.at} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
   );
 }

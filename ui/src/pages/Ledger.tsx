@@ -3,7 +3,8 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 
-import { entriesPage, statusQuery } from "../api/queries";
+import { readBack } from "../api/entries";
+import { statusQuery } from "../api/queries";
 import type { EntryResource } from "../api/types";
 import { taskOf } from "../live/live";
 import { Button } from "../parts/controls";
@@ -14,8 +15,6 @@ import { Moment } from "../parts/time";
 import { plain } from "../task/story";
 import { Verify } from "./Verify";
 
-const SHOWN = 100;
-const PAGE = 1_000;
 const FAMILIES = ["task", "question", "mail", "handoff", "agent", "turn", "trace", "intent", "wave", "command", "token"];
 
 export function Ledger() {
@@ -85,25 +84,6 @@ export function Ledger() {
       </section>
     </div>
   );
-}
-
-/** The entries up to a position, the newest first; what is filtered is looked for ever further back. */
-async function readBack(until: number, type: string, task: string, signal: AbortSignal): Promise<{ entries: EntryResource[]; begin: number }> {
-  const found: EntryResource[] = [];
-  let begin = until;
-  for (let span = type || task ? PAGE : SHOWN; begin > 0 && found.length < SHOWN; span *= 4) {
-    const inside: EntryResource[] = [];
-    const from = Math.max(0, begin - span);
-    for (let after = from, isFull = true; isFull && after < begin; ) {
-      const { events } = await entriesPage(after, PAGE, type, signal, task);
-      inside.push(...events.filter((entry) => entry.position <= begin));
-      isFull = events.length === PAGE;
-      after = events.at(-1)?.position ?? begin;
-    }
-    found.push(...inside.reverse());
-    begin = from;
-  }
-  return { entries: found, begin };
 }
 
 function Entry({ entry, isHere }: { entry: EntryResource; isHere: boolean }) {
