@@ -197,6 +197,34 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
             to_state="review",
             timestamp=_AT,
         ),
+        "THOUGHT_STREAM": _event(
+            3,
+            type="THOUGHT_STREAM",
+            agent_id="developer",
+            turn_index=0,
+            chunk="I look at the test.",
+            is_final=True,
+        ),
+        "TOOL_LIFECYCLE_INVOKED": _event(
+            4,
+            type="TOOL_LIFECYCLE_INVOKED",
+            call_id="c-1",
+            tool="pytest",
+            arguments={"path": "tests"},
+            timestamp=_AT,
+        ),
+        "TOOL_LIFECYCLE_COMPLETED": _event(
+            5,
+            type="TOOL_LIFECYCLE_COMPLETED",
+            call_id="c-1",
+            tool="pytest",
+            status="success",
+            duration_ms=812,
+            timestamp=_AT,
+        ),
+        "SANDBOX_PULSE": _event(
+            6, type="SANDBOX_PULSE", line="2 passed", masked=False, timestamp=_AT
+        ),
         "NOTICE": _event(
             2,
             type="NOTICE",

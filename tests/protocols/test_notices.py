@@ -1,5 +1,6 @@
 """Notices: every dialect says them in its own form, with losses, and reads them back."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,10 @@ from dragoman.engine.translation import (
     translate_notice,
     translation_resource,
 )
+from dragoman.protocols.acp.wire import ACTION_SHAPES, MESSAGE_TYPES
+from dragoman.protocols.agentmail.wire import MessageType
+from dragoman.protocols.aof.wire import MESSAGES
+from dragoman.protocols.saop.wire import Payload
 from tests.engine.mixed_hub import DIALECTS, aof_message, tool_event, turn
 from tests.requirements import proves
 
@@ -150,6 +155,25 @@ CASES = [
     for name, examples in EXAMPLES.items()
     for said, message in examples.items()
 ]
+
+
+UNTRANSLATED = {"activate", "close", "extend_sla", "reassign", "approve", "deny", "query"}
+"""Actions of ACP that say nothing to another agent."""
+
+
+@proves("NOTICE-TRANSLATE")
+def test_table_has_every_message_of_each_dialect() -> None:
+    said = {
+        name: {key.partition(" ")[0] for key in examples} for name, examples in EXAMPLES.items()
+    }
+    events = {one.__struct_config__.tag for one in Payload.__subclasses__()}
+    assert said["aof"] == {*MESSAGES}
+    assert said["agentmail"] == {one.value for one in MessageType} - {"UNKNOWN"} | {"other"}
+    assert said["acp"] == {*ACTION_SHAPES, *MESSAGE_TYPES} - UNTRANSLATED
+    assert said["ccos"] == {"TaskRequest", "TaskUpdate", "TaskResult", "notice"}
+    assert said["saop"] == {"turn", *events}
+    page = (Path(__file__).parents[2] / "docs" / "translation.md").read_text(encoding="utf-8")
+    assert all(f"`{action}`" in page for action in UNTRANSLATED)
 
 
 @proves("NOTICE-TRANSLATE")
