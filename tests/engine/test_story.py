@@ -1,7 +1,9 @@
 """The story of a task: all its streams, in the order of the ledger."""
 
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman.core.actor import HUB_ACTOR, Actor
@@ -13,6 +15,7 @@ from dragoman.core.mail import AckMail, PostMail
 from dragoman.core.question_state import AnswerQuestion, AskQuestion
 from dragoman.core.task_state import CreateTask, EditTask, MoveTask, NoteTask
 from dragoman.core.trace import RecordTrace, RecordTurn
+from dragoman.core.work_queue import AddWorkItem, ClaimWorkItem
 from dragoman.engine.queries import story as module
 from dragoman.engine.queries.story import (
     Story,
@@ -23,6 +26,7 @@ from dragoman.engine.queries.story import (
 )
 from dragoman.engine.queries.visibility import find_reader
 from dragoman.engine.schemas.story import story_page
+from dragoman.protocols import aof
 from tests.engine import handoffs
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, START, Lab
 from tests.engine.mixed_hub import DIALECTS, MixedHub, aof_message, tool_event, turn
@@ -318,3 +322,15 @@ def test_entry_of_a_handoff_is_about_its_task(lab: Lab) -> None:
     assert {task_of_entry(lab.store, entry) for entry in steps} == {"t1"}
     (created, *_) = lab.store.entries(0, 1)
     assert task_of_entry(lab.store, created) == ""
+
+
+@proves("AOF-EVENTS")
+def test_entry_of_a_work_item_is_about_the_task_that_has_its_name(lab: Lab) -> None:
+    lab.do(ALICE, AddWorkItem("w1", "One"))
+    lab.do(HUMAN, CreateTask("One", "t1", ready=True, aliases=("workq:w1",)))
+    lab.do(ALICE, ClaimWorkItem("w1"))
+    steps = [entry for entry in lab.store.entries(0, 100) if entry.stream == "workq:w1"]
+    assert [task_of_entry(lab.store, entry) for entry in steps] == ["", "t1"]
+    task_of = partial(task_of_entry, lab.store)
+    (claimed,) = aof.render_lines(steps[1], lambda task: lab.task(task).aof_id, task_of)
+    assert msgspec.json.decode(claimed)["taskId"] == lab.task("t1").aof_id

@@ -17,6 +17,7 @@ from dragoman.core.ids import intent_stream
 from dragoman.core.task_state import INTENT_ALIAS_KIND, Task
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.entries import stream_entries
+from dragoman.engine.queries.story import Story, StoryItem, read_story
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.queries.traces import trace_page
 from dragoman.engine.request import Accepted
@@ -193,6 +194,7 @@ def check_forms(forms: Forms) -> None:
         _check_saop(forms.store, task, story)
         _check_ccos(forms.store, task, story, about)
         _check_mail(forms, task, story, about)
+        _check_story(forms, task, events)
 
 
 def _check_aof(forms: Forms, task: Task, story: AofStory) -> None:
@@ -362,3 +364,45 @@ def _check_mail(
     summary = forms.router.call("mail.summary", {"thread_id": thread}, READER)
     assert isinstance(summary, Accepted)
     assert summary.reply["task_status"] == story.status, (task.id, summary.reply, story)
+
+
+def _check_story(forms: Forms, task: Task, events: Sequence[Mapping[str, Any]]) -> None:
+    """The story has each thing once, in the order of the ledger, and what it has, and has a line,
+    carries the task's id there.
+
+    A line is written at once and for ever: that of a letter which names a task before there is one
+    cannot have its id. What was refused is told with whoever asked, not in the story.
+    """
+    found = read_story(forms.store, task.id, forms.router.dialects, limit=10_000)
+    assert isinstance(found, Story)
+    positions = [item.position for item in found.items]
+    assert positions == sorted(set(positions)), task.id
+    lines = {line["eventId"] // 10: line for line in events}
+    early = _early_letters(found.items, task)
+    for item in found.items:
+        line = lines.get(item.position)
+        if line is not None and item.stream not in early:
+            assert line.get("taskId") == task.aof_id, (task.id, item, line)
+    for position, line in lines.items():
+        is_refusal = line["type"].startswith(_REFUSALS)
+        if line.get("taskId") == task.aof_id and position not in positions:
+            assert is_refusal, (task.id, line)
+
+
+_REFUSALS = ("protocol.", "delegation.rejected", "intent.anomaly")
+
+
+def _early_letters(items: Sequence[StoryItem], task: Task) -> set[str]:
+    """Streams of letters that were posted before the task had their name for it."""
+    names = (f'"{task.mail_name}"', f"bead:{task.mail_name}")
+    named = min(
+        (item for item in items if item.type == "task.created" and task.mail_name == task.id)
+        or (item for item in items if item.type == "task.aliased" and item.title.endswith(names)),
+        key=lambda item: item.position,
+    )
+    posted = {item.stream: item for item in items if item.type == "mail.posted"}
+    return {
+        stream
+        for stream, item in posted.items()
+        if item.position < named.position and item.cause != named.cause
+    }

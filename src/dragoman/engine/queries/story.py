@@ -360,25 +360,33 @@ def _trace_events_after(store: Store, task: str, position: int) -> Iterator[Entr
 
 
 def task_of_entry(store: Store, entry: Entry) -> str:
-    """The id of the task that an entry of a letter or a handoff is about; empty: of none.
+    """The id of the task that an entry of a letter, a handoff or a work item is about; empty: none.
 
-    A letter names a task, which may get that name only later: then the letter is about none.
+    A letter names a task, which may get that name only later: then the letter is about none, and so
+    is what happened to a work item before a task had its name.
     """
     kind, _, id = entry.stream.partition(":")
     if kind == "handoff":
         found = find_by_id(store, id, Handoff)
         return "" if isinstance(found, Refusal) else found.task
+    if kind == "workq":
+        return _task_named_before(store, entry.stream, entry)
     if kind != "mail":
         return ""
     (first,) = store.history(entry.stream, 0, 1)
     posted = decode_event(first)
     assert isinstance(posted, MailPosted), "a letter begins when it is posted"
-    view = find_task(store, posted.bead) if is_task_name(posted.bead) else not_found.task("")
+    return _task_named_before(store, posted.bead, first)
+
+
+def _task_named_before(store: Store, name: str, entry: Entry) -> str:
+    """The id of the task that had this name before an entry, or got it by the same request."""
+    view = find_task(store, name) if is_task_name(name) else not_found.task("")
     if isinstance(view, Refusal):
         return ""
-    named = _naming_entry(store, view.task, bare_name(posted.bead))
-    is_known = named.position < first.position
-    is_known = is_known or read_line(named.line).cause == read_line(first.line).cause
+    named = _naming_entry(store, view.task, bare_name(name))
+    is_known = named.position < entry.position
+    is_known = is_known or read_line(named.line).cause == read_line(entry.line).cause
     return view.task.id if is_known else ""
 
 
