@@ -326,7 +326,7 @@ def test_entry_of_a_handoff_is_about_its_task(lab: Lab) -> None:
 
 @proves("AOF-EVENTS")
 def test_entry_of_a_work_item_is_about_the_task_that_has_its_name(lab: Lab) -> None:
-    lab.do(ALICE, AddWorkItem("w1", "One"))
+    lab.do(ALICE, AddWorkItem("One", "w1"))
     lab.do(HUMAN, CreateTask("One", "t1", ready=True, aliases=("workq:w1",)))
     lab.do(ALICE, ClaimWorkItem("w1"))
     steps = [entry for entry in lab.store.entries(0, 100) if entry.stream == "workq:w1"]

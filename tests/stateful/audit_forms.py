@@ -394,12 +394,10 @@ _REFUSALS = ("protocol.", "delegation.rejected", "intent.anomaly")
 
 def _early_letters(items: Sequence[StoryItem], task: Task) -> set[str]:
     """Streams of letters that were posted before the task had their name for it."""
-    names = (f'"{task.mail_name}"', f"bead:{task.mail_name}")
-    named = min(
-        (item for item in items if item.type == "task.created" and task.mail_name == task.id)
-        or (item for item in items if item.type == "task.aliased" and item.title.endswith(names)),
-        key=lambda item: item.position,
-    )
+    is_own = task.mail_name == task.id
+    aliased = [one for one in items if one.title.endswith(f"also called bead:{task.mail_name}")]
+    created = next(one for one in items if one.type == "task.created")
+    named = created if is_own or not aliased else aliased[0]
     posted = {item.stream: item for item in items if item.type == "mail.posted"}
     return {
         stream

@@ -48,10 +48,21 @@ def _continues(last: Item, item: Item) -> bool:
     return (last.kind, last.stream, last.actor) == (item.kind, item.stream, item.actor)
 
 
-def _facts(item: StoryItem) -> Iterator[str]:
-    """Short facts beside an item: its dialect, and how long that took which ended with it."""
+def _by_request(items: Iterable[StoryItem]) -> Iterator[tuple[StoryItem, int]]:
+    """Items, each with the position of the first one of its request; 0 for that one."""
+    cause, first = "", 0
+    for item in join_chunks(items):
+        is_same = item.cause == cause
+        cause, first = item.cause, first if is_same else item.position
+        yield item, first if is_same else 0
+
+
+def _facts(item: StoryItem, first: int) -> Iterator[str]:
+    """Short facts beside an item: its dialect, its cause, and how long that took which ended."""
     if item.dialect:
         yield item.dialect
+    if first:
+        yield f"with {first}"
     if item.duration_ms is not None:
         yield f"after {format_duration(item.duration_ms)}"
     if item.status:
@@ -76,13 +87,13 @@ def story_as_markdown(task: Task, items: Iterable[StoryItem]) -> Iterator[str]:
     yield ""
     yield f"{task.status} since {to_rfc3339(task.moved_at)}"
     attempt = -1
-    for item in join_chunks(items):
+    for item, first in _by_request(items):
         if item.attempt != attempt:
             attempt = item.attempt
             yield ""
             yield f"## {_attempt_heading(attempt)}"
             yield ""
-        facts = ", ".join(_facts(item))
+        facts = ", ".join(_facts(item, first))
         head = f"- {item.position} · {to_rfc3339(item.at)} · **{escape_line(item.actor, MARKS)}**"
         yield f"{head} {escape_line(item.title, MARKS)}{f' ({facts})' if facts else ''}"
         if item.text and item.text not in item.title:
@@ -144,17 +155,17 @@ def html_page(title: str, body: str) -> str:
 
 def _html_parts(items: Iterable[StoryItem]) -> Iterator[str]:
     attempt = -1
-    for item in join_chunks(items):
+    for item, first in _by_request(items):
         if item.attempt != attempt:
             yield "" if attempt < 0 else "</ol>\n"
             attempt = item.attempt
             yield f"<h2>{_attempt_heading(attempt)}</h2>\n<ol>\n"
-        yield _html_item(item)
+        yield _html_item(item, first)
     yield "" if attempt < 0 else "</ol>\n"
 
 
-def _html_item(item: StoryItem) -> str:
-    at, facts = to_rfc3339(item.at), ", ".join(_facts(item))
+def _html_item(item: StoryItem, first: int) -> str:
+    at, facts = to_rfc3339(item.at), ", ".join(_facts(item, first))
     head = (
         f'<span class="position">{item.position}</span> <time datetime="{at}">{at}</time> '
         f"<b>{safe_html(item.actor, one_line=True)}</b> {safe_html(item.title, one_line=True)}"

@@ -57,6 +57,9 @@ def test_markdown_keeps_hostile_words_in_fenced_blocks(told: Console) -> None:
     prose = "\n".join(outside)
     assert "## Attempt 1" in prose
     assert "**agent:ada** noted: plain words" in prose
+    posted = re.search(r"^- (\d+) .* PROGRESS letter to ben", prose, re.MULTILINE)
+    assert posted is not None
+    assert f"also called bead:T-1 (agentmail, with {posted[1]})" in prose
     assert not re.search(r"<\w|(?<!\\)\]\(|^# heading", prose, re.MULTILINE)
     assert "``````text" in shown
     assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", shown)
