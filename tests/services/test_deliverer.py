@@ -445,3 +445,24 @@ def test_hostile_words_stay_words_in_every_dialect() -> None:
         for mail in case.delivered("bob"):
             assert read(mail, dialect).kind in ("help_answered", "progress")
             assert mail.bead in ("t1", case.hub.task("t1").aof_id)
+
+
+@proves("DELIVERY-DIALECT")
+def test_agent_that_changes_its_dialect_is_told_in_the_new_one() -> None:
+    case = Delivery("acp", "aof")
+    offer(case)
+    case.deliver()
+    case.hub.register("bob", "ccos")
+    case.hub.call("acp_handoff", ALICE, action="withdraw", handoff_id="h1", notes="not needed")
+    case.deliver()
+    first, second = case.delivered("bob")
+    assert (first.kind, second.kind) == ("aof.status.update", "ccos.TaskRequest")
+
+
+@proves("DELIVERY-DIALECT")
+def test_offer_to_somebody_who_is_not_registered_is_delivered_to_nobody() -> None:
+    case = Delivery("acp", "aof")
+    handoffs.make(case.hub)
+    handoffs.offer(case.hub, to="ghost")
+    assert case.deliver() == 0
+    assert [mail.kind for mail in case.box("ghost")] == ["handoff.initiate"]
