@@ -119,11 +119,15 @@ def test_agent_registers_only_itself() -> None:
         (RegisterAgent("bob@laptop"), ""),
         (RegisterAgent("a", speaks=("AOF",)), "invalid_id"),
         (RegisterAgent("a", speaks=("",)), "invalid_id"),
+        (RegisterAgent("a", speaks=("aof/1", "saop/1.0.0")), ""),
+        (RegisterAgent("a", speaks=("aof/",)), "invalid_id"),
+        (RegisterAgent("a", speaks=("aof/new",)), "invalid_id"),
+        (RegisterAgent("a", speaks=("AOF/1",)), "invalid_id"),
         (RegisterAgent("a", speaks=("a" * 17,)), "invalid_id"),
         (RegisterAgent("a", speaks=("aof",) * 17), "invalid_field"),
         (RegisterAgent("a", speaks=("aof",) * 16), ""),
     ],
-    ids=range(9),
+    ids=range(13),
 )
 def test_registered_names_and_dialects_follow_their_grammar(
     command: RegisterAgent, code: str

@@ -466,3 +466,15 @@ def test_offer_to_somebody_who_is_not_registered_is_delivered_to_nobody() -> Non
     handoffs.offer(case.hub, to="ghost")
     assert case.deliver() == 0
     assert [mail.kind for mail in case.box("ghost")] == ["handoff.initiate"]
+
+
+@proves("DELIVERY-DIALECT")
+def test_version_that_the_recipient_does_not_speak_does_not_reach_it() -> None:
+    case = Delivery("acp", "aof")
+    case.hub.register("bob", "aof/2", "ccos/1")
+    offer(case)
+    case.deliver()
+    assert [mail.kind for mail in case.delivered("bob")] == ["ccos.TaskRequest"]
+    case.hub.register("bob", "aof/2")
+    case.hub.call("acp_handoff", ALICE, action="withdraw", handoff_id="h1", notes="not needed")
+    assert case.deliver() == 0

@@ -19,7 +19,12 @@ from dragoman.core.actor import HUB_NAME, HUB_NAME_TAKEN, Actor
 from dragoman.core.authority import MAY_MANAGE_CREDENTIALS, MAY_PAUSE, MAY_REGISTER, MAY_RESUME
 from dragoman.core.base import Command, Event, Role
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import agent_stream, check_agent, check_dialect, reputation_stream
+from dragoman.core.ids import (
+    agent_stream,
+    check_agent,
+    check_spoken_dialect,
+    reputation_stream,
+)
 from dragoman.core.presence import PresenceReported, Sessions, with_presence
 from dragoman.core.read import Decision, Read, Receipt
 from dragoman.core.timestamps import TIMESTAMP_RANGE, to_rfc3339
@@ -309,6 +314,11 @@ class AgentRecord(Struct, frozen=True, omit_defaults=True):
     sessions: Sessions = ()
     """Presence of its sessions, the last to report at the end."""
 
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        """Names of the dialects that it speaks, in whichever versions."""
+        return tuple(one.partition("/")[0] for one in self.speaks)
+
     def active_pause(self, now: int) -> Pause | None:
         """The pause that is in force."""
         return self.pause if self.pause is not None and self.pause.is_active(now) else None
@@ -549,7 +559,7 @@ def decide_register_agent(command: RegisterAgent, read: Read, _: int) -> Decisio
         check_agent(command.name, "name")
         or _check_hub_name(command.name, read.actor)
         or limits.check_count("speaks", command.speaks, limits.MAX_DIALECTS)
-        or next(filter(None, map(check_dialect, command.speaks)), None)
+        or next(filter(None, map(check_spoken_dialect, command.speaks)), None)
         or _check_saop_role(command.saop_role)
     )
     if refusal:

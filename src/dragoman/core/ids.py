@@ -26,6 +26,8 @@ _ID_RE = lazy_regex(ID_PATTERN, re.ASCII)
 
 _AGENT_RE = lazy_regex(AGENT_PATTERN, re.ASCII)
 
+_VERSION_RE = lazy_regex(r"[0-9]{1,4}(\.[0-9]{1,4}){0,2}", re.ASCII)
+
 _ALIAS_KIND_RE = lazy_regex(_ALIAS_KIND_PATTERN, re.ASCII)
 
 _TASK_NAME_RE = lazy_regex(TASK_NAME_PATTERN, re.ASCII)
@@ -99,6 +101,16 @@ def check_dialect(text: str) -> Refusal | None:
     """Refuse unless `text` can name a dialect."""
     return _check_pattern(
         _ALIAS_KIND_RE, "dialect", text, "1 to 16 of a-z 0-9, starting with a letter"
+    )
+
+
+def check_spoken_dialect(text: str) -> Refusal | None:
+    """Refuse unless `text` names a dialect, perhaps with its version, as in aof/1."""
+    name, slash, version = text.partition("/")
+    if not slash or check_dialect(name):
+        return check_dialect(text)
+    return _check_pattern(
+        _VERSION_RE, "version of a dialect", version, "numbers with dots, such as 1.0.0"
     )
 
 

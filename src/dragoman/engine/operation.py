@@ -517,6 +517,8 @@ class Dialect(Struct, frozen=True):
     """Parse a message of this dialect, valid or not; None: it is not of this dialect. It is called
     for messages longer than usual if an operation takes them, and has to recognise its own cheaply.
     """
+    version: str = "1"
+    """Version of the messages that it writes."""
     hint: str = ""
     """Criteria by which its messages are recognised, in a few words, for the sender of one that no
     dialect takes."""
@@ -534,6 +536,10 @@ class Dialect(Struct, frozen=True):
     offers that others answer."""
     limits: MessageLimits = DEFAULT_LIMITS
     """The limits of its largest message; they follow from its operations."""
+
+    def is_spoken_as(self, entry: str) -> bool:
+        """True if an agent that speaks this, with a version or without, reads its messages."""
+        return entry in (self.name, f"{self.name}/{self.version}")
 
     def __post_init__(self) -> None:
         limits = [operation.limits for operation in self.operations] or [DEFAULT_LIMITS]

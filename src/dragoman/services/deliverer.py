@@ -521,7 +521,8 @@ class Deliverer:
     ) -> int:
         """Deliver in the dialect in which the exchange began, if the agent speaks it, else in the
         first that it names; the number of messages."""
-        spoken = [name for name in record.speaks if name in self._dialects]
+        known = self._dialects.values()
+        spoken = [one.name for entry in record.speaks for one in known if one.is_spoken_as(entry)]
         if not spoken:
             return 0
         name = concern.began_in if concern.began_in in spoken else spoken[0]

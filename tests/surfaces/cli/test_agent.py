@@ -90,6 +90,7 @@ def test_agent_cannot_register_another_agent(dragoman: Console) -> None:
         (("add",), "Missing argument 'NAME'"),
         (("add", "ada", "--role", "king"), "'king' is not one of"),
         (("add", "ada", "--speaks", "latin"), "'latin' is not a dialect; known: aof, agentmail"),
+        (("add", "ada", "--speaks", "aof/2"), "this hub speaks version 1 of aof, and nothing"),
         (("add", "ada", "--expires", "1d", "--no-token"), "exclude each other"),
         (("add", "ada", "--expires", "367d"), "a token is good for 1s to 366d"),
         (("token", "ada", "--expires", "999999999999d"), "a token is good for 1s to 366d"),

@@ -69,6 +69,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
     by_name = {operation.name: operation for operation in operations}
     return Dialect(
         name=NAME,
+        version="1.0.0",
         operations=operations,
         parse=lambda incoming: parse_message(incoming, by_name),
         lint=Linter(lint, KINDS, schema=package_schema),

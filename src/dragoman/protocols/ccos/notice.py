@@ -38,6 +38,9 @@ def to_notice(message: Message | InvalidResult) -> Notice | None:
     known = cast(dict[str, Any], stated) if isinstance(stated, dict) else {}
     if "outcome" in known:
         own.pop("outcome", None)
+    if own_kind == "offer" and "text" in known:
+        # What led to the goal stands beside it.
+        own["objective"] = own.pop("text")
     return read_notice(
         kind if isinstance(kind, str) else own_kind,
         known,
@@ -92,12 +95,14 @@ def from_notice(notice: Notice) -> Translation:
 
 
 def _write_request(reader: NoticeReader) -> dict[str, Any]:
-    text = reader.take("text")
-    goal = text if text.strip() else reader.fill("ccos.goal", reader.notice.title or None)
+    notice = reader.notice
+    has_both = bool(notice.objective.strip() and notice.text.strip())
+    goal = reader.take("objective" if has_both else "text")
     return {
         "agent_id": reader.take_or_fill("recipient", "ccos.agent_id"),
-        "goal": goal,
-        **present(params=reader.take("params"), deadline=reader.take("due_by")),
+        "goal": goal if goal.strip() else reader.fill("ccos.goal", notice.title or None),
+        "params": dict(reader.take("params")),
+        **present(deadline=reader.take("due_by")),
     }
 
 

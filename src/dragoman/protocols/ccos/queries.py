@@ -277,7 +277,7 @@ def _agent_matches(args: AgentsQuery, record: AgentRecord, reputation: Reputatio
     wanted = extract_words(args.skill)
     has = [extract_words(skill) for skill in descriptor.skills]
     knows = not wanted or any(set(wanted) <= set(skill) for skill in has)
-    return knows and args.speaks in (None, *record.speaks)
+    return knows and args.speaks in (None, *record.dialects)
 
 
 def agent_view(record: AgentRecord, reputation: Reputation, now: int) -> dict[str, Any]:

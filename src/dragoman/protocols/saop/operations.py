@@ -111,6 +111,7 @@ def dialect(choices: Choices | None = None) -> Dialect:
     del queries
     return Dialect(
         name=NAME,
+        version="1.0.0",
         operations=operations,
         parse=lambda incoming: _parse_message(incoming, turn, event),
         lint=Linter(lint, KINDS, {"turn": turn, "event": event, "payload": event}),

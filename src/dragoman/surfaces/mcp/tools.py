@@ -810,4 +810,4 @@ def listed_tools(tools: ToolsByName, role: Role, agent: AgentRecord | None) -> T
 
 def _spoken_groups(agent: AgentRecord | None) -> set[str]:
     """Groups of an agent that speaks dialects; none if it has named none."""
-    return {CORE_GROUP, *agent.speaks} if agent is not None and agent.speaks else set()
+    return {CORE_GROUP, *agent.dialects} if agent is not None and agent.speaks else set()

@@ -74,10 +74,17 @@ ExpiresOption = Annotated[
 
 
 def _check_dialects(context: CommandContext, names: Iterable[str]) -> None:
-    known = [dialect.name for dialect in context.wiring.dialects()]
-    for name in names:
+    known = {dialect.name: dialect for dialect in context.wiring.dialects()}
+    for entry in names:
+        name, slash, version = entry.partition("/")
         if name not in known:
-            raise_usage_error(f"{name!a} is not a dialect; known: {', '.join(known)}")
+            raise_usage_error(f"{entry!a} is not a dialect; known: {', '.join(known)}")
+        if slash and not known[name].is_spoken_as(entry):
+            spoken = known[name].version
+            raise_usage_error(
+                f"this hub speaks version {spoken} of {name}, and nothing would reach an agent "
+                f"that reads version {version!a} alone: name {name}/{spoken}, or {name}"
+            )
 
 
 def add(
@@ -92,7 +99,7 @@ def add(
         option(
             "--speaks",
             "DIALECT",
-            "A dialect that it understands; repeatable; else its present ones.",
+            "A dialect that it understands (aof, or aof/1); repeatable; else its present ones.",
         ),
     ] = None,
     saop_role: Annotated[

@@ -101,7 +101,7 @@ def _find_agents(store: Store, query: AgentFilter, now: int) -> list[AgentStatus
 
 
 def _matches(agent: AgentStatus, query: AgentFilter) -> bool:
-    speaks = agent.record.speaks if agent.record else ()
+    speaks = agent.record.dialects if agent.record else ()
     return (
         query.role in (UNSET, agent.role)
         and (not query.speaks or query.speaks in speaks)
