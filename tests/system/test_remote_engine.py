@@ -24,7 +24,7 @@ from dragoman.engine.schemas.agents import AgentActivity
 from dragoman.store.memory import MemoryStore
 from dragoman.system.bearer_tokens import load_or_create_token
 from dragoman.system.clock import FixedClock, SequentialIds
-from dragoman.system.hub_client import get_from_hub
+from dragoman.system.hub_client import ask_hub
 from dragoman.system.hub_lock import HubAddress, HubLock, find_hub
 from dragoman.system.remote_engine import HubConnection, RemoteEngine
 from dragoman.system.safe_fs import BadKey
@@ -321,7 +321,7 @@ COUNTERS: dict[str, Any] = {
 @proves("CLI-FLEET")
 def test_read_hub_uses_owner_token() -> None:
     with run_server(200, {"running": ["T"], **COUNTERS, "new": True}) as (server, url):
-        found = get_from_hub(HubAddress(url, "drgo_t"), "/v1/some?limit=2", AgentActivity)
+        found = ask_hub(HubAddress(url, "drgo_t"), "GET", "/v1/some?limit=2", AgentActivity)
     assert found == AgentActivity(running=("T",), **COUNTERS)
     assert (server.tokens, server.paths) == (["Bearer drgo_t"], ["/v1/some?limit=2"])
 
@@ -338,7 +338,7 @@ def test_read_hub_uses_owner_token() -> None:
 )
 def test_unusable_answer_is_explained(status: int, answer: Any, words: str) -> None:
     with run_server(status, answer) as (server, url), pytest.raises(StoreUnavailable, match=words):
-        get_from_hub(HubAddress(url, "drgo_t"), "/", AgentActivity)
+        ask_hub(HubAddress(url, "drgo_t"), "GET", "/", AgentActivity)
     assert len(server.paths) == 1
 
 
@@ -347,14 +347,14 @@ def test_read_hub_tries_once_with_short_timeout() -> None:
     with run_server(200, {}) as (_, url):
         pass
     with pytest.raises(StoreUnavailable, match=r"cannot be asked \(Connection refused\)"):
-        get_from_hub(HubAddress(url, "drgo_t"), "/", AgentActivity)
+        ask_hub(HubAddress(url, "drgo_t"), "GET", "/", AgentActivity)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(StoreUnavailable, match=f"{url} did not answer within 0.1 s"):
-            get_from_hub(HubAddress(url, "drgo_t"), "/", AgentActivity, seconds=0.1)
+            ask_hub(HubAddress(url, "drgo_t"), "GET", "/", AgentActivity, seconds=0.1)
     with (
         run_breaking_server(1) as (requests, url),
         pytest.raises(StoreUnavailable, match="cannot be asked"),
     ):
-        get_from_hub(HubAddress(url, "drgo_t"), "/{}", AgentActivity)
+        ask_hub(HubAddress(url, "drgo_t"), "GET", "/{}", AgentActivity)
     assert len(requests) == 1

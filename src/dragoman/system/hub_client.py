@@ -49,19 +49,15 @@ def call_hub(
         connection.close()
 
 
-def get_from_hub(
-    hub: HubAddress, path: str, reply_type: type[T], seconds: float = _READ_TIMEOUT_SECONDS
+def ask_hub(
+    hub: HubAddress,
+    method: str,
+    path: str,
+    reply_type: type[T],
+    seconds: float = _READ_TIMEOUT_SECONDS,
 ) -> T:
-    """Get a resource of the hub, decoded; one try, and StoreUnavailable says what failed."""
-    return _ask_hub(hub, "GET", path, reply_type, seconds)
-
-
-def post_to_hub(hub: HubAddress, path: str, reply_type: type[T], seconds: float) -> T:
-    """Post to the hub, without a body; StoreUnavailable says what failed."""
-    return _ask_hub(hub, "POST", path, reply_type, seconds)
-
-
-def _ask_hub(hub: HubAddress, method: str, path: str, reply_type: type[T], seconds: float) -> T:
+    """Send a request without a body, and decode the answer; one try, and StoreUnavailable says what
+    failed."""
     try:
         status, answer = call_hub(hub, method, path, seconds)
     except TimeoutError as error:

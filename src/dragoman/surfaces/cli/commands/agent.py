@@ -356,10 +356,10 @@ def _query_hub(
     if directory.hub_address is None:
         return None
     # Needed only while a hub runs.
-    from dragoman.system.hub_client import get_from_hub
+    from dragoman.system.hub_client import ask_hub
 
     try:
-        return get_from_hub(directory.hub_address, path, shape)
+        return ask_hub(directory.hub_address, "GET", path, shape)
     except StoreUnavailable as error:
         context.err.line(
             ("warning: ", "yellow"),

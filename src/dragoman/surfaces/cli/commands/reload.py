@@ -25,7 +25,7 @@ def reload(context: CommandContext) -> CommandResult:
     Example:
       dragoman reload
     """
-    from dragoman.system.hub_client import post_to_hub
+    from dragoman.system.hub_client import ask_hub
     from dragoman.system.hub_lock import find_hub
 
     bound = bound_bearer()
@@ -42,7 +42,7 @@ def reload(context: CommandContext) -> CommandResult:
                 "hub_unreachable", f"no hub runs here: `{start}` starts one, with these settings"
             )
         )
-    reloaded = post_to_hub(hub, "/v1/reload", ReloadedSettings, _PATIENCE_SECONDS)
+    reloaded = ask_hub(hub, "POST", "/v1/reload", ReloadedSettings, _PATIENCE_SECONDS)
 
     def show(screen: Screen) -> None:
         for line in describe_reload(reloaded):
