@@ -37,6 +37,8 @@ from dragoman.text.safe_text import harmless_json, safe_text
 
 # --- documents --------------------------------------------------------------------------------
 
+_WIDTH: Final = 80
+
 _encode: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 _BLOCK_START: Final = re.compile(r"^(\s*(?:[0-9]{1,9}(?=[.)])|(?=[#>+*~`=<|-])))")
@@ -46,9 +48,30 @@ _NO_TESTS: Final = {"total": 0, "passed": 0, "failed": 0}
 
 
 def format_json(document: Mapping[str, Any]) -> bytes:
-    """Format a document, indented by two."""
-    text = json.dumps(document, ensure_ascii=False, indent=2)
-    return (harmless_json(text) + "\n").encode()
+    """Format a document, indented by two; a list is on one line where it fits."""
+    return (_format_value(document, "", 0) + "\n").encode()
+
+
+def _format_value(value: Any, indent: str, used: int) -> str:
+    if isinstance(value, Mapping) and value:
+        lines = [
+            f"{indent}  {_format_flat(key)}: "
+            f"{_format_value(inner, indent + '  ', len(indent) + len(key) + 6)}"
+            for key, inner in cast(Mapping[str, Any], value).items()
+        ]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    flat = _format_flat(value)
+    if isinstance(value, list | tuple) and value and used + len(flat) + 1 > _WIDTH:
+        items = cast(Sequence[Any], value)
+        lines = [
+            f"{indent}  {_format_value(item, indent + '  ', len(indent) + 2)}" for item in items
+        ]
+        return "[\n" + ",\n".join(lines) + f"\n{indent}]"
+    return flat
+
+
+def _format_flat(value: Any) -> str:
+    return harmless_json(_encode(value))
 
 
 def render_run(task_id: str, attempt: Attempt) -> bytes:
