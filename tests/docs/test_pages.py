@@ -40,6 +40,7 @@ RUN_ELSEWHERE = {
     "pip install uv && uv run dragoman up": "tests/e2e/test_up.py",
     "pip install uv && uv run pytest": ".ci/run",
     "dragoman up": "tests/e2e/test_up.py",
+    "dragoman top": "tests/e2e/test_top.py",
     "claude mcp add": "tests/surfaces/mcp/test_stdio.py",
     "uv tool install ./extras": "tests/extras/test_traces.py",
     "dragoman-traces": "tests/extras/test_traces.py",

@@ -18,7 +18,7 @@ from tests.requirements import proves
 NOBODY_UID = 65_534
 
 NOBODY_PROGRAM = dedent("""
-    import os, sys
+    import ctypes, os, sys
     from dragoman.bootstrap.cli_wiring import CLI_WIRING
     from dragoman.surfaces.cli.app import main
     from dragoman.surfaces.cli.commands import GROUPS, TOP_LEVEL, load_commands

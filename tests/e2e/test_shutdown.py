@@ -96,7 +96,7 @@ def test_stop_names_the_pending_service_and_a_second_signal_does_not_wait(
     "module",
     [
         "dragoman.bootstrap.cli_wiring",
-        "typer",
+        "dragoman.surfaces.cli.commands.up",
         "msgspec",
         "uvloop",
         "dragoman.bootstrap.open_hub",

@@ -95,9 +95,8 @@ def test_unknown_field_is_refused_with_suggestion(
 @proves("NEAREST-NAME")
 def test_unknown_name_without_near_match_lists_known_names(server: HubServer) -> None:
     query_detail = server.request("GET", "/v1/tasks?foo=1").json["detail"]
-    assert (
-        query_detail
-        == "'foo' is not a parameter here; known: status, assignee, ready, limit, cursor, as_of"
+    assert query_detail == (
+        "'foo' is not a parameter here; known: status, assignee, words, ready, limit, cursor, as_of"
     )
     body_detail = server.request("POST", "/v1/tasks", {"title": "x", "status": "ready"}).json[
         "detail"
