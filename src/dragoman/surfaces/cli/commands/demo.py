@@ -142,7 +142,12 @@ _OTHERS = {"ivy": (("agentmail",), ""), "rex": (("acp", "saop"), "reviewer")}
 
 def _settings(pause: float) -> str:
     """Settings of the hub: two agents, and short rests."""
-    sections = ['[owner]\nname = "mia"', "[retry]\nbase_ms = 100", "[dispatch]\npoll_ms = 100"]
+    sections = [
+        '[owner]\nname = "mia"',
+        "[retry]\nbase_ms = 100",
+        "[dispatch]\npoll_ms = 100",
+        "[hub]\ndrain_ms = 0",
+    ]
     for name in _STARTED_BY_HUB:
         command = json.dumps(agent_command(name, pause))
         sections.append(f'[agents.{name}]\ncommand = {command}\nspeaks = ["aof"]')
@@ -304,7 +309,7 @@ def _tell_progress(item: StoryItem) -> Told:
 
 
 def _tell_report(item: StoryItem) -> Told:
-    took = f"after {format_duration(item.duration_ms or 0)}"
+    took = f"after {(item.duration_ms or 0) / 1_000:.1f} s"
     if item.actor != "system:hub":
         return _by(item), f"{took}: {item.text}"
     return "hub", f"{took} wren ended by signal 9, without a report"
