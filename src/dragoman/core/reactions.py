@@ -181,9 +181,8 @@ def _count_failures(history: Iterable[TimedEvent], since: int) -> Counter[str]:
             failures[attempt] = event.reason
         if isinstance(event, TaskRequeued) and event.by_report and reported is not None:
             # Dialects without types of failure, such as CCOS, tell of an error.
-            type = reported.details.get(FAILURE_TYPE_KEY, "ERROR")
-            if isinstance(type, str):
-                failures[reported.attempt] = type
+            type = reported.details.get(FAILURE_TYPE_KEY)
+            failures[reported.attempt] = type if isinstance(type, str) else "ERROR"
     return Counter(failures.values())
 
 
