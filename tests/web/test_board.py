@@ -124,7 +124,37 @@ def test_observer_sees_everything_and_has_no_buttons(browser: Browser, fleet: Fl
         visited.go("/board?task=fix-login")
         expect(page.get_by_text("As observer you may look, and not change tasks.")).to_be_visible()
         expect(page.get_by_role("button", name="Move…")).to_have_count(0)
+        expect(page.get_by_role("button", name="Act on all…")).to_have_count(0)
         visited.check()
+
+
+@proves("WEB-ACCESS")
+def test_question_is_found_and_answered_by_the_keyboard_alone(
+    browser: Browser, empty_fleet: Fleet
+) -> None:
+    fleet = empty_fleet
+    fleet.create("asked", "It asks")
+    fleet.claim("asked", "ada")
+    fleet.act("asked", "ask", "ada", text="Half to even?")
+    with visit(browser, fleet) as visited:
+        page = visited.page
+        expect(page.get_by_text("Half to even?")).to_be_visible()
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/tasks/asked")
+        answer = page.get_by_label("Your answer")
+        expect(answer).to_be_visible()
+        for _ in range(40):
+            if answer.evaluate("field => field === document.activeElement"):
+                break
+            page.keyboard.press("Tab")
+        page.keyboard.type("Yes.")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("list", name="Story")).to_contain_text("Yes.")
+        visited.check()
+    (answered,) = fleet.call("/v1/tasks/asked")["answers"]
+    assert answered["answer"] == "Yes."
 
 
 @proves("WEB-ACCESS")

@@ -1,12 +1,19 @@
 """Hostile text in every field of an agent: it is shown, and nothing of it runs."""
 
-from playwright.sync_api import Browser, expect
+import json
+import shlex
+import subprocess
+from pathlib import Path
 
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.hub_process import wait_for_event
+from tests.e2e.program import Program
 from tests.protocols.acp.hub import offer
 from tests.protocols.saop.hub import completed, event, invoked, pulse, thought
 from tests.requirements import proves
-from tests.web.browser import visit
-from tests.web.fleet import Fleet
+from tests.web.browser import Visit, visit
+from tests.web.fleet import Fleet, running_fleet
 
 HOSTILE = (
     "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"
@@ -63,10 +70,52 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Browser, empty_fleet: F
     )
     with visit(browser, fleet) as visited:
         for path in paths:
-            page = visited.go(path)
-            expect(page.get_by_role("main")).to_contain_text("window.hacked=1")
-            assert page.evaluate("window.hacked") is None
-            assert page.locator("main script, main style, main iframe").count() == 0
-            assert page.locator("main img").count() == 0
-            assert page.locator("a[href^='javascript:']").count() == 0
-            visited.check()
+            check_harmless(visited, visited.go(path))
+
+
+def check_harmless(visited: Visit, page: Page) -> None:
+    """Check that the hostile text is shown on a page, and that nothing of it works."""
+    expect(page.get_by_role("main")).to_contain_text("window.hacked=1")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("main script, main style, main iframe").count() == 0
+    assert page.locator("main img").count() == 0
+    assert page.locator("a[href^='javascript:']").count() == 0
+    visited.check()
+
+
+NAME = "<img src=x onerror=window.hacked=1>.txt"
+"""Name of a file that an agent commits, and of one that it leaves uncommitted."""
+
+SCRIPT = f"""
+set -e
+text={shlex.quote(HOSTILE)}
+printf '%s\\033[31m\\n' "$text" | tee '{NAME}'
+git add .
+git -c user.name=ada -c user.email=ada@example.invalid commit -qm "$text"
+echo "$text" > 'not committed {NAME}'
+"""
+
+
+@proves("WEB-SAFE-TEXT", "WEB-PAGES")
+def test_hostile_file_names_and_lines_are_shown_in_diff_and_terminal(
+    browser: Browser, program: Program, tmp_path: Path
+) -> None:
+    repository = tmp_path / "repository"
+    person = ("-c", "user.name=mia", "-c", "user.email=mia@example.invalid")
+    subprocess.run(("git", "init", "-q", "-b", "main", str(repository)), check=True)
+    first = ("git", "-C", str(repository), *person, "commit", "-qm", "first", "--allow-empty")
+    subprocess.run(first, check=True)
+    program.prepare("agent", "add", "eve")
+    command = json.dumps(["sh", "-c", SCRIPT])
+    settings = f'[agents.eva]\ncommand = {command}\nrepository = "{repository}"\n'
+    (program.data / "dragoman.toml").write_text(settings)
+    program.prepare("task", "create", "Write", "--id", "T-1", "--ready", "--assignee", "eva")
+    with running_fleet(program) as fleet:
+        wait_for_event(program, "T-1", lambda one: one["body"].get("to") in ("review", "ready"))
+        with visit(browser, fleet) as visited:
+            page = visited.go("/tasks/T-1?tab=diff")
+            diff = page.get_by_role("group", name="Diff")
+            expect(diff).to_contain_text(f"+++ b/{NAME}")
+            expect(diff).to_contain_text(f"not committed {NAME}")
+            check_harmless(visited, page)
+            check_harmless(visited, visited.go("/tasks/T-1?tab=terminal"))
