@@ -1,7 +1,5 @@
 """`dragoman task tree`: tasks with their parts, and what they wait for."""
 
-from collections.abc import Iterator
-from itertools import islice
 from typing import Annotated, Final
 
 from msgspec import Struct
@@ -16,10 +14,8 @@ from dragoman.surfaces.cli.render import TASK_STATUS_STYLES, Screen
 
 _MAX_DEPTH: Final = 20
 
-_PAGE: Final = 200
-
-_MAX_PAGES: Final = 10
-"""Pages of tasks in which those are looked for that are no part of another."""
+_MAX_LOOKED_AT: Final = 2_000
+"""Tasks among which those are looked for that are no part of another."""
 
 
 class TreeNode(Struct, frozen=True):
@@ -67,19 +63,10 @@ def tree(
     return CommandResult({"tasks": [_node_to_dict(node) for node in found], "more": is_cut}, show)
 
 
-def _find_roots(store: Store, limit: int) -> Iterator[Task]:
+def _find_roots(store: Store, limit: int) -> list[Task]:
     """The newest tasks that are no part of another."""
-    return islice((task for task in _newest(store) if not task.parent), limit)
-
-
-def _newest(store: Store) -> Iterator[Task]:
-    before: int | None = None
-    for _ in range(_MAX_PAGES):
-        views = list_tasks(store, TaskQuery(before=before, limit=_PAGE))
-        yield from (view.task for view in views)
-        if len(views) < _PAGE:
-            return
-        before = views[-1].number
+    newest = list_tasks(store, TaskQuery(limit=_MAX_LOOKED_AT))
+    return [view.task for view in newest if not view.task.parent][:limit]
 
 
 class _Grower:
