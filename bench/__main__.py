@@ -14,6 +14,7 @@ from msgspec import Struct
 from bench import (
     agents,
     aof,
+    dashboard,
     delegation,
     files,
     handoffs,
@@ -57,6 +58,10 @@ class _Sizes(Struct, frozen=True):
     """Readers of a stream that read nothing."""
     events: int
     """Events of a stream in a second."""
+    cards: int
+    """Tasks on the dashboard."""
+    page_events: int
+    """Events to the page of a task in a second."""
 
 
 _FULL = _Sizes(
@@ -70,6 +75,8 @@ _FULL = _Sizes(
     long_intent=100_000,
     stalled=2_000,
     events=streams.RATE,
+    cards=10_000,
+    page_events=dashboard.RATE,
 )
 _QUICK = _Sizes(
     few=100,
@@ -82,6 +89,8 @@ _QUICK = _Sizes(
     long_intent=100,
     stalled=200,
     events=1_000,
+    cards=1_000,
+    page_events=100,
 )
 
 Measure = Callable[[Path, float], float]
@@ -361,6 +370,46 @@ def _translation(_: _Sizes) -> Iterator[_Row]:
     )
 
 
+def _dashboard(sizes: _Sizes) -> Iterator[_Row]:
+    with _folder() as place:
+        dashboard.make_tasks(place, sizes.cards)
+        yield _Row(
+            f"status of {dashboard.AGENTS} agents and {sizes.cards:,} tasks, core",
+            "50 ms",
+            lambda _, __: 1 / dashboard.STATUS_SECONDS,
+            lambda _, s: dashboard.statuses(place, s),
+        )
+        yield _Row(
+            f"board of {sizes.cards:,} tasks first seen",
+            "1 s",
+            lambda _, __: 1 / dashboard.PAINT_SECONDS,
+            lambda _, s: dashboard.boards_per_second(place, s),
+        )
+    yield _Row(
+        f"task page at {sizes.page_events:,} events/s, 1 / busy",
+        "half busy",
+        lambda _, __: 1 / dashboard.BUSY_SHARE,
+        lambda folder, s: dashboard.idle_share_under_load(folder, sizes.page_events, s),
+    )
+    yield _Row(
+        "idle hub with an open page",
+        "without",
+        dashboard.idle_without_page,
+        dashboard.idle_with_page,
+    )
+    for name, limit, measure in (
+        ("dashboard, first load", dashboard.FIRST_LOAD_BYTES, dashboard.first_load_bytes),
+        ("dashboard, all of it", dashboard.ALL_BYTES, dashboard.all_bytes),
+        ("wheels", dashboard.WHEEL_BYTES, dashboard.wheel_bytes),
+    ):
+        yield _Row(
+            f"{name} in {limit // 1_000:,} KB",
+            f"{limit // 1_000:,} KB",
+            lambda _, __: 1.0,
+            lambda _, __, limit=limit, measure=measure: limit / measure(),
+        )
+
+
 def _redaction(_: _Sizes) -> Iterator[_Row]:
     for rules, goal in redaction.GOALS.items():
         yield _Row(
@@ -490,6 +539,7 @@ _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "redaction": _redaction,
     "traces": _traces,
     "scale": _scale,
+    "dashboard": _dashboard,
     "peers": _peers,
     "starts": _starts,
 }

@@ -81,6 +81,13 @@ def test_run_measures_every_pair() -> None:
         ("hubs in a gigabyte, 1,000 tasks, half at rest", "300 MB"),
         ("starts of a hub, 100 in progress", "2 s"),
         ("1,000 entries, verify --hashes", "SHA-256 alone"),
+        ("status of 20 agents and 1,000 tasks, core", "50 ms"),
+        ("board of 1,000 tasks first seen", "1 s"),
+        ("task page at 100 events/s, 1 / busy", "half busy"),
+        ("idle hub with an open page", "without"),
+        ("dashboard, first load in 200 KB", "200 KB"),
+        ("dashboard, all of it in 350 KB", "350 KB"),
+        ("wheels in 2,000 KB", "2,000 KB"),
         ("dragoman --version, in a second of a core", "Python with typer"),
         ("dragoman task list, in a second of a core", "Python with typer"),
         *(
