@@ -8,10 +8,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from dragoman.core.actor import Actor
-from dragoman.core.base import Status
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import intent_stream
 from dragoman.core.task_state import INTENT_ALIAS_KIND, Task
@@ -22,7 +21,7 @@ from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.queries.traces import trace_page
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
-from dragoman.files.layout import run_folder_path, task_path
+from dragoman.files.layout import TASKS, run_folder_path
 from dragoman.files.task_file import parse_task_file
 from dragoman.protocols.ccos.render import Action, iter_actions
 
@@ -158,9 +157,8 @@ class AofFiles:
 
 def read_aof_files(data: Path, id: str) -> AofFiles:
     """Read the task's file, which lies in the folder of its status, and its run."""
-    statuses: tuple[Status, ...] = get_args(Status)
-    (status,) = (one for one in statuses if (data / task_path(one, id)).exists())
-    shown = parse_task_file((data / task_path(status, id)).read_bytes())
+    (file,) = (data / TASKS).glob(f"*/{id}.md")
+    status, shown = file.parent.name, parse_task_file(file.read_bytes())
     assert shown.status == status, (id, status, shown)
     run = _read_json(data / run_folder_path(id) / "run.json")
     result = _read_json(data / run_folder_path(id) / "run_result.json")
