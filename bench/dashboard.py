@@ -51,6 +51,8 @@ _PERSON = Actor("human", "reviewer")
 _AT_ONCE = 500
 _BATCHES_PER_SECOND = 20
 _MS = 60_000
+_LEAST_SECONDS = 1e-6
+"""Time of a core that counts where none was taken, as in a very short run."""
 _SETTLE_SECONDS = 3.0
 """After so long a hub that was started, and a page that was opened, are idle."""
 _TASK = "under-load"
@@ -228,7 +230,7 @@ def _idle_seconds(hub: Hub, seconds: float) -> float:
     Event().wait(_SETTLE_SECONDS)
     before, begun = _core_seconds(hub.pid), perf_counter()
     Event().wait(seconds)
-    return (perf_counter() - begun) / (_core_seconds(hub.pid) - before)
+    return (perf_counter() - begun) / max(_core_seconds(hub.pid) - before, _LEAST_SECONDS)
 
 
 def _core_seconds(pid: int) -> float:
