@@ -4,7 +4,7 @@ Every reader of candidates shares it; a lock guards its update.
 """
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, cast
 
 from dragoman.core.agent import AgentRecord, Reputation
@@ -16,7 +16,7 @@ from dragoman.core.intent.scoring import AgentRanker
 from dragoman.core.limits import MAX_CANDIDATES
 from dragoman.engine.ports import ListQuery, Store, StreamRow
 from dragoman.engine.queries.agents import find_agent
-from dragoman.engine.queries.entries import stream_state
+from dragoman.engine.queries.entries import stream_state, walk_list
 
 # --- candidates -------------------------------------------------------------------------------
 
@@ -145,7 +145,8 @@ class CandidateIndex:
 
     def _reload_changed(self, head: int) -> Collection[str] | None:
         """Reload after many changes: the reputations whose streams have another hash."""
-        rows = {row.name.removeprefix(_REPUTATION_PREFIX): row for row in self._rows()}
+        listed = walk_list(self._store, ListQuery("roster", limit=_ROSTER_PAGE), _ROSTER_PAGE)
+        rows = {one.row.name.removeprefix(_REPUTATION_PREFIX): one.row for one in listed}
         new = [row for name, row in rows.items() if self._heads.get(name) != row.hash]
         read = dict(map(self._read_reputation, new))
         # A reputation that could not be read is tried again.
@@ -163,13 +164,6 @@ class CandidateIndex:
             else:
                 self._reputations[name] = known
         return read if all(read.values()) else None
-
-    def _rows(self) -> Iterator[StreamRow]:
-        after = 0
-        while page := self._store.list_page(ListQuery("roster", after, limit=_ROSTER_PAGE)):
-            for place in page:
-                yield place.row
-            after = page[-1].position
 
     def _read_reputation(self, row: StreamRow) -> tuple[str, Reputation | None]:
         """A name and its reputation; None: it cannot be read, so that it is no candidate."""

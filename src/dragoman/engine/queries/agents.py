@@ -6,7 +6,7 @@ from dragoman.core.agent import AgentRecord, Reputation
 from dragoman.core.base import Role
 from dragoman.core.ids import actor_stream, agent_stream, reputation_stream
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.queries.entries import ENTRY_PAGE, stream_state
+from dragoman.engine.queries.entries import ENTRY_PAGE, stream_state, walk_list
 
 # --- agents and roles -------------------------------------------------------------------------
 
@@ -34,11 +34,8 @@ def all_agents(store: Store) -> dict[str, AgentRecord]:
 
 def names_in_role(store: Store, role: Role) -> tuple[str, ...]:
     """The names of all agents and people in this role."""
-    names, after = list[str](), 0
-    while page := store.list_page(ListQuery(f"role:{role}", after, limit=ENTRY_PAGE)):
-        names += [place.row.name.partition(":")[2] for place in page]
-        after = page[-1].position
-    return tuple(sorted(names))
+    listed = walk_list(store, ListQuery(f"role:{role}", limit=ENTRY_PAGE), ENTRY_PAGE)
+    return tuple(sorted(place.row.name.partition(":")[2] for place in listed))
 
 
 def list_actors(store: Store) -> dict[str, Role]:

@@ -28,12 +28,26 @@ def all_entries(store: Store, after: int = 0, *, until: int | None = None) -> It
         after = page[-1].position
 
 
-def stream_entries(store: Store, stream: str, *, until: int | None = None) -> Iterator[Entry]:
-    """Every entry of one stream, in order."""
-    after = 0
-    while page := store.history(stream, after, ENTRY_PAGE, until=until):
-        yield from page
-        after = page[-1].version
+def stream_entries(
+    store: Store, stream: str, after: int = 0, *, until: int | None = None, page: int = ENTRY_PAGE
+) -> Iterator[Entry]:
+    """Every entry of one stream after a version, in order; so many are read at once."""
+    while entries := store.history(stream, after, page, until=until):
+        yield from entries
+        after = entries[-1].version
+
+
+def version_at(store: Store, stream: str, position: int) -> int:
+    """The version of a stream's last entry up to a position; 0: it has none. Both rise together."""
+    row = store.stream(stream)
+    low, high = 0, 0 if row is None else row.version
+    while low < high:
+        middle = (low + high + 1) // 2
+        if store.history(stream, middle - 1, 1)[0].position <= position:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def decode_event(entry: Entry) -> Event:
@@ -93,16 +107,16 @@ MAX_PAGE_BYTES = 4 * 1024 * 1024
 """A page ends with the item with which it becomes as long as this."""
 
 
-def walk_list(store: Store, query: ListQuery) -> Iterator[ListItem]:
+def walk_list(store: Store, query: ListQuery, page: int = LIST_PAGE) -> Iterator[ListItem]:
     """The items of a list, from where the query begins to its end.
 
     First only as many as a page needs if all of them match, and one more that shows that it goes
     on.
     """
-    after, before, at_once = query.after, query.before, min(query.limit + 1, LIST_PAGE)
+    after, before, at_once = query.after, query.before, min(query.limit + 1, page)
     while listed := store.list_page(ListQuery(query.list, after, before, at_once)):
         yield from listed
         if len(listed) < at_once:
             return
-        last, at_once = listed[-1].position, LIST_PAGE
+        last, at_once = listed[-1].position, page
         after, before = (last, None) if before is None else (after, last)

@@ -62,6 +62,7 @@ from dragoman.engine.queries.entries import (
     find_by_id,
     stream_entries,
     stream_state,
+    version_at,
     walk_list,
 )
 from dragoman.engine.queries.tasks import TaskView, find_task
@@ -331,25 +332,6 @@ _WORKQ_PREFIX: Final = workq_stream("")
 _PAGE: Final = 200
 
 
-def _version_at(store: Store, stream: str, position: int) -> int:
-    """The version of a stream's last entry up to a position; 0: it has none."""
-    row = store.stream(stream)
-    low, high = 0, 0 if row is None else row.version
-    while low < high:
-        middle = (low + high + 1) // 2
-        if store.history(stream, middle - 1, 1)[0].position <= position:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _entries_after(store: Store, stream: str, version: int) -> Iterator[Entry]:
-    while page := store.history(stream, version, _PAGE):
-        yield from page
-        version = page[-1].version
-
-
 def _trace_events_after(store: Store, task: str, position: int) -> Iterator[Entry]:
     while page := store.trace_events(task, position, _PAGE):
         yield from page
@@ -451,8 +433,8 @@ def _items(
     small = (task_stream(task.id), *dict.fromkeys(_related_streams(store, task, reader)))
     # Short streams are read from their beginning, as durations are counted from there.
     streams = [
-        *(_entries_after(store, stream, 0) for stream in small),
-        _entries_after(store, turns, _version_at(store, turns, after)),
+        *(stream_entries(store, stream, page=_PAGE) for stream in small),
+        stream_entries(store, turns, version_at(store, turns, after), page=_PAGE),
         _trace_events_after(store, task.id, after),
     ]
     stopwatch, attempt = _Stopwatch(), 0

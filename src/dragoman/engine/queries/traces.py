@@ -21,7 +21,13 @@ from dragoman.core.task_state import status_change_of
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.core.trace import MAX_REMEMBERED, Trace, TraceRecorded, TurnLog, TurnRecorded
 from dragoman.engine.ports import Gap, Store, find_gap
-from dragoman.engine.queries.entries import END_OF_LIST, decode_event, stream_state
+from dragoman.engine.queries.entries import (
+    END_OF_LIST,
+    decode_event,
+    stream_entries,
+    stream_state,
+    version_at,
+)
 from dragoman.engine.queries.tasks import find_task
 from dragoman.ledger.entry import CODEC, Entry, Line, read_line, transition_id
 
@@ -263,20 +269,6 @@ def _moves(store: Store, task: str, after: int) -> Iterator[Entry]:
     )
 
 
-def _version_after(store: Store, stream: str, position: int) -> int:
-    """The version of a stream's last entry up to a position: both rise together."""
-    row = store.stream(stream)
-    low, high = 0, 0 if row is None else row.version
-    while low < high:
-        middle = (low + high + 1) // 2
-        (entry,) = store.history(stream, middle - 1, 1)
-        if entry.position <= position:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 def _list_all(store: Store, after: int, limit: int, scan: ScanLimit) -> TracePage:
     found: list[TraceEvent] = []
     for _ in range(scan.pages):
@@ -303,10 +295,7 @@ def _take_page(events: Iterator[TraceEvent], end: int, limit: int) -> TracePage:
 
 
 def _history_after(store: Store, stream: str, after: int) -> Iterator[Entry]:
-    version = _version_after(store, stream, after)
-    while page := store.history(stream, version, _PAGE):
-        version = page[-1].version
-        yield from page
+    return stream_entries(store, stream, version_at(store, stream, after), page=_PAGE)
 
 
 # --- turns ------------------------------------------------------------------------------------

@@ -25,12 +25,16 @@ from dragoman.core.wave import (
     wave_tasks,
 )
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.queries.entries import decode_event, find_by_id, stream_entries, stream_state
+from dragoman.engine.queries.entries import (
+    END_OF_LIST,
+    LIST_PAGE,
+    decode_event,
+    find_by_id,
+    stream_entries,
+    stream_state,
+    walk_list,
+)
 from dragoman.engine.queries.tasks import find_task
-
-_PAGE = 100
-END_OF_WAVES = 2**53 - 1
-"""After every position."""
 
 
 class WaveStatus(Struct, frozen=True):
@@ -49,15 +53,13 @@ def find_wave(store: Store, id: str) -> Wave | Refusal:
 
 def open_wave_ids(store: Store) -> Iterator[str]:
     """The id of every wave that is not complete, oldest first."""
-    after = 0
-    while listed := store.list_page(ListQuery(OPEN_WAVES_LIST, after, limit=_PAGE)):
-        yield from (place.row.name.partition(":")[2] for place in listed)
-        after = listed[-1].position
+    listed = walk_list(store, ListQuery(OPEN_WAVES_LIST, limit=LIST_PAGE))
+    return (place.row.name.partition(":")[2] for place in listed)
 
 
 def newest_waves(store: Store, limit: int) -> list[Wave]:
     """The last waves that were started, newest first."""
-    listed = store.list_page(ListQuery("waves", before=END_OF_WAVES, limit=limit))
+    listed = store.list_page(ListQuery("waves", before=END_OF_LIST, limit=limit))
     states = (stream_state(store, place.row) for place in listed)
     return [state for state in states if isinstance(state, Wave)]
 
