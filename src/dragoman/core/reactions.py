@@ -40,6 +40,7 @@ from dragoman.core.handoff.state import (
     HandoffTransitioned,
 )
 from dragoman.core.ids import handoff_stream, intent_stream, task_stream
+from dragoman.core.intent import state as intent_state
 from dragoman.core.intent.request_workflow import (
     GIVEN_UP_STATUSES,
     OPEN_STATUSES,
@@ -49,22 +50,6 @@ from dragoman.core.intent.request_workflow import (
     is_request_overdue,
 )
 from dragoman.core.intent.results import result_digest, timeout_outcome
-from dragoman.core.intent.state import (
-    RENEWABLE_STATES,
-    Intent,
-    IntentApproved,
-    IntentCompleted,
-    IntentDispatched,
-    IntentFeedbackApplied,
-    IntentNeedsFollowUp,
-    IntentProposed,
-    IntentRejected,
-    IntentSatisfied,
-    IntentSuperseded,
-    IntentUpdated,
-    OpenRequest,
-    intent_of_task,
-)
 from dragoman.core.limits import MAX_REASON, MAX_TEXT, MAX_UPDATES
 from dragoman.core.mail import MailAnswered, MailPosted
 from dragoman.core.question import ended_task_events
@@ -202,7 +187,7 @@ def settle_intent(change: Change) -> StreamEvents | Refusal:
     that its intent may not go to. An intent that its own command has changed is left to that.
     """
     before, read, now = change.task, change.read, change.now
-    intent = None if before is None else intent_of_task(before, read.intent)
+    intent = None if before is None else intent_state.intent_of_task(before, read.intent)
     if before is None or intent is None or change.has_events_of(intent_stream(intent.id)):
         return ()
     request = intent.request
@@ -226,7 +211,7 @@ def settle_intent(change: Change) -> StreamEvents | Refusal:
     return workflow.events
 
 
-def _is_by_worker(change: Change, request: OpenRequest) -> bool:
+def _is_by_worker(change: Change, request: intent_state.OpenRequest) -> bool:
     """Return whether the requested agent, or one that claims the task, caused the events."""
     actor = change.read.actor
     if actor.role != "agent":
@@ -270,12 +255,16 @@ def failure_outcome(report: Report) -> RequestOutcome:
     return RequestOutcome(False, error or "reported without blockers or notes")
 
 
-def progress_update(intent: Intent, request: OpenRequest, event: TaskProgressed) -> IntentUpdated:
+def progress_update(
+    intent: intent_state.Intent, request: intent_state.OpenRequest, event: TaskProgressed
+) -> intent_state.IntentUpdated:
     """Progress of a task as an update of its request; a percentage only if one is stated."""
     share = _PERCENT.fullmatch(event.progress)
     progress = None if share is None else float(share[1])
     message = "; ".join(filter(None, (event.progress, event.notes, *event.blockers)))
-    return IntentUpdated(intent.id, request.id, request.agent, progress, message[:MAX_TEXT])
+    return intent_state.IntentUpdated(
+        intent.id, request.id, request.agent, progress, message[:MAX_TEXT]
+    )
 
 
 def _record_progress(workflow: IntentWorkflow, event: TaskProgressed, read: Read) -> None:
@@ -348,7 +337,7 @@ def _request_again(workflow: IntentWorkflow, before: Task) -> None:
     task = workflow.task
     if not _can_start(task):
         return
-    if workflow.intent.state not in RENEWABLE_STATES:
+    if workflow.intent.state not in intent_state.RENEWABLE_STATES:
         workflow.renew_request(task.assignee, workflow.intent.closed[-1].agent)
         return
     workflow.request_if_eligible(task.assignee, is_forgiven=_is_forgiven(task.assignee, before))
@@ -369,7 +358,7 @@ def _can_start(task: Task) -> bool:
 
 
 def _close_request(
-    workflow: IntentWorkflow, request: OpenRequest, before: Task, reason: _MoveReason
+    workflow: IntentWorkflow, request: intent_state.OpenRequest, before: Task, reason: _MoveReason
 ) -> None:
     """Close or keep the open request, by the report, the task's end or a new owner."""
     task = workflow.task
@@ -405,7 +394,7 @@ def _close_request(
 
 
 def _keep_request(
-    workflow: IntentWorkflow, request: OpenRequest, before: Task, reason: _MoveReason
+    workflow: IntentWorkflow, request: intent_state.OpenRequest, before: Task, reason: _MoveReason
 ) -> None:
     """Keep the request with its agent: it is in review, or the agent is to begin once more."""
     task = workflow.task
@@ -427,7 +416,7 @@ def _keep_request(
 
 
 def _pass_request_on(
-    workflow: IntentWorkflow, request: OpenRequest, owner: str, reason: _MoveReason
+    workflow: IntentWorkflow, request: intent_state.OpenRequest, owner: str, reason: _MoveReason
 ) -> None:
     """End the request, because the task has another owner or none."""
     if reason.timeout is None:
@@ -438,12 +427,12 @@ def _pass_request_on(
         workflow.request_if_permitted(owner)
 
 
-def _is_with_failed_agent(workflow: IntentWorkflow, request: OpenRequest) -> bool:
+def _is_with_failed_agent(workflow: IntentWorkflow, request: intent_state.OpenRequest) -> bool:
     owner = workflow.task.assignee
     return owner != request.agent and owner in workflow.intent.failed
 
 
-def _return_to_failed(workflow: IntentWorkflow, request: OpenRequest) -> None:
+def _return_to_failed(workflow: IntentWorkflow, request: intent_state.OpenRequest) -> None:
     """End the request of a task that a handoff has returned to an agent that failed it, and try the
     next agent.
     """
@@ -452,7 +441,7 @@ def _return_to_failed(workflow: IntentWorkflow, request: OpenRequest) -> None:
         workflow.try_next(f"it is back with {workflow.task.assignee}, who has failed it")
 
 
-def _attempt_report(task: Task, request: OpenRequest) -> Report | None:
+def _attempt_report(task: Task, request: intent_state.OpenRequest) -> Report | None:
     """Report that ended the attempt of this request; None: it has not ended."""
     report = task.reported
     if report is None or task.status == "in-progress":
@@ -560,7 +549,7 @@ def _is_intent_given_up(event: TaskTransitioned, handed: _HandedOverTask) -> boo
     """Return whether the intent of the task was given up before the recipient activated it."""
     if event.to != "deadletter" or handed.handoff.status == "activated":
         return False
-    return intent_of_task(handed.task, handed.read.intent) is not None
+    return intent_state.intent_of_task(handed.task, handed.read.intent) is not None
 
 
 def _end_handoff(handoff: Handoff, task: Task, read: Read) -> StreamEvents:
@@ -701,16 +690,16 @@ INTENT: Final = Reaction(
         {
             TaskTransitioned,
             TaskEdited,
-            IntentProposed,
-            IntentApproved,
-            IntentRejected,
-            IntentDispatched,
-            IntentUpdated,
-            IntentCompleted,
-            IntentFeedbackApplied,
-            IntentSatisfied,
-            IntentNeedsFollowUp,
-            IntentSuperseded,
+            intent_state.IntentProposed,
+            intent_state.IntentApproved,
+            intent_state.IntentRejected,
+            intent_state.IntentDispatched,
+            intent_state.IntentUpdated,
+            intent_state.IntentCompleted,
+            intent_state.IntentFeedbackApplied,
+            intent_state.IntentSatisfied,
+            intent_state.IntentNeedsFollowUp,
+            intent_state.IntentSuperseded,
             AgentAssigned,
             AgentRated,
             AgentRelieved,

@@ -15,24 +15,14 @@ from dragoman.engine.help_case import help_commands
 from dragoman.engine.operation import Facts
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
-from dragoman.protocols.aof.wire import (
-    DEFAULT_HANDOFF_REF,
-    HandoffAcceptedMessage,
-    HandoffRejectedMessage,
-    HandoffRequestMessage,
-    ReportFields,
-    SessionEndArguments,
-    StatusUpdateMessage,
-    UpdateFields,
-    UpdateTaskArguments,
-)
+from dragoman.protocols.aof import wire
 
 _MAX_QUOTED = 200
 
 CRITERIA_NOT_STRINGS = "acceptanceCriteria is no list of strings; it was taken as []"
 
 
-def report(task: str, payload: ReportFields, *, apply_immediately: bool) -> Commands:
+def report(task: str, payload: wire.ReportFields, *, apply_immediately: bool) -> Commands:
     """Report an outcome; AOF's own fields become details, for run_result.json.
 
     It applies when its session ends, unless the session has no name: then nobody else could end it
@@ -40,7 +30,7 @@ def report(task: str, payload: ReportFields, *, apply_immediately: bool) -> Comm
     """
     details: dict[str, object] = {
         "summaryRef": payload.summary_ref,
-        "handoffRef": payload.handoff_ref or DEFAULT_HANDOFF_REF,
+        "handoffRef": payload.handoff_ref or wire.DEFAULT_HANDOFF_REF,
         "deliverables": list(payload.deliverables or ()),
         "tests": to_builtins(payload.tests),
     }
@@ -57,7 +47,7 @@ def report(task: str, payload: ReportFields, *, apply_immediately: bool) -> Comm
     )
 
 
-def missing_file_warnings(task: str, payload: ReportFields, facts: Facts) -> Commands:
+def missing_file_warnings(task: str, payload: wire.ReportFields, facts: Facts) -> Commands:
     """Warn about each file that a report names and its task's folder lacks (S-AOF-10).
 
     The default handoff is not checked. A repeat after the report was applied gives no warning.
@@ -81,7 +71,7 @@ def _shorten(ref: str) -> str:
     return ref if len(ref) <= _MAX_QUOTED else f"{ref[:_MAX_QUOTED]}…"
 
 
-def update(task: str, payload: UpdateFields, sent_at: str = "") -> Commands:
+def update(task: str, payload: wire.UpdateFields, sent_at: str = "") -> Commands:
     """Update a task; a timestamp of the sender becomes that of its work log entry (S-AOF-6)."""
     return (
         task_state.UpdateTask(
@@ -98,9 +88,9 @@ def update(task: str, payload: UpdateFields, sent_at: str = "") -> Commands:
 def may_answer(message: Any) -> bool:
     """True for an update of nothing but notes, perhaps to ready: from somebody else than the worker
     it answers an open question."""
-    if not isinstance(message, StatusUpdateMessage | UpdateTaskArguments):
+    if not isinstance(message, wire.StatusUpdateMessage | wire.UpdateTaskArguments):
         return False
-    fields = message.payload if isinstance(message, StatusUpdateMessage) else message
+    fields = message.payload if isinstance(message, wire.StatusUpdateMessage) else message
     is_silent = not fields.progress and not fields.blockers
     return bool(fields.notes) and is_silent and fields.status in (UNSET, "ready")
 
@@ -110,14 +100,14 @@ def answer_commands(message: Any, actor: Actor, facts: Facts) -> Commands:
     found = find_task(facts.store, message.task_id) if may_answer(message) else None
     if found is None or isinstance(found, Refusal) or found.task.assignee == actor.name:
         return ()
-    fields = message.payload if isinstance(message, StatusUpdateMessage) else message
+    fields = message.payload if isinstance(message, wire.StatusUpdateMessage) else message
     if fields.status == "ready" and found.task.status != "blocked":
         return ()
     notice = Notice(kind="help_answered", task=message.task_id, text=str(fields.notes))
     return help_commands(notice, actor, facts.store)
 
 
-def request(message: HandoffRequestMessage) -> Commands:
+def request(message: wire.HandoffRequestMessage) -> Commands:
     """Delegate a child task, with a warning if its acceptance criteria are not strings."""
     payload = message.payload
     criteria = string_list(payload.acceptance_criteria)
@@ -139,17 +129,17 @@ def request(message: HandoffRequestMessage) -> Commands:
     )
 
 
-def accept(message: HandoffAcceptedMessage) -> Commands:
+def accept(message: wire.HandoffAcceptedMessage) -> Commands:
     """Accept a delegation."""
     return (AcceptDelegation(message.task_id),)
 
 
-def reject(message: HandoffRejectedMessage) -> Commands:
+def reject(message: wire.HandoffRejectedMessage) -> Commands:
     """Reject a delegation."""
     return (RejectDelegation(message.task_id, message.payload.reason or ""),)
 
 
-def end_session(payload: SessionEndArguments, actor: Actor, facts: Facts) -> Commands:
+def end_session(payload: wire.SessionEndArguments, actor: Actor, facts: Facts) -> Commands:
     """End every attempt of the session; without a name, every attempt that has a report.
 
     A caller that may not dispatch ends only its own attempts, even if others share the session's

@@ -14,26 +14,7 @@ from msgspec import UNSET, UnsetType
 from dragoman.core.ids import check_agent, check_session, is_aof_id
 from dragoman.core.timestamps import parse_rfc3339
 from dragoman.engine.operation import Fault, validate_shape
-from dragoman.protocols.aof.wire import (
-    DISPATCHER,
-    MESSAGES,
-    CompleteTaskArguments,
-    CompletionPayload,
-    CompletionReportMessage,
-    Envelope,
-    HandoffAcceptedMessage,
-    HandoffAnswerPayload,
-    HandoffRejectedMessage,
-    HandoffRequestMessage,
-    HandoffRequestPayload,
-    Message,
-    Payload,
-    SessionEndArguments,
-    StatusPayload,
-    StatusUpdateMessage,
-    UnknownMessage,
-    UpdateTaskArguments,
-)
+from dragoman.protocols.aof import wire
 from dragoman.text.repository_paths import check_path
 
 # --- shapes -----------------------------------------------------------------------------------
@@ -84,14 +65,14 @@ def normalize_integers(value: Any) -> Any:
 # --- messages and payloads --------------------------------------------------------------------
 
 
-def unknown_message_faults(message: UnknownMessage) -> list[Fault]:
+def unknown_message_faults(message: wire.UnknownMessage) -> list[Fault]:
     """List the faults of a message of an unknown type."""
     kind = message.type[:_MAX_QUOTED]
-    reason = f"{kind!a} is not a type of AOF/1; known: {', '.join(MESSAGES)}"
+    reason = f"{kind!a} is not a type of AOF/1; known: {', '.join(wire.MESSAGES)}"
     return [*_envelope_faults(message), Fault("unknown_type", reason, "type")]
 
 
-def message_faults(message: Message) -> list[Fault]:
+def message_faults(message: wire.Message) -> list[Fault]:
     """List the faults of a message that has the shape of its type."""
     faults = _envelope_faults(message)
     faults += _PAYLOAD_CHECKS[type(message)](message.payload, "payload.")
@@ -102,7 +83,7 @@ def message_faults(message: Message) -> list[Fault]:
     return faults
 
 
-def _envelope_faults(message: Envelope[Any]) -> list[Fault]:
+def _envelope_faults(message: wire.Envelope[Any]) -> list[Fault]:
     return _field_faults(
         "",
         ("taskId", message.task_id, _check_task_id),
@@ -114,7 +95,7 @@ def _envelope_faults(message: Envelope[Any]) -> list[Fault]:
 
 
 def completion_faults(
-    payload: CompletionPayload | CompleteTaskArguments, prefix: str = ""
+    payload: wire.CompletionPayload | wire.CompleteTaskArguments, prefix: str = ""
 ) -> list[Fault]:
     """List the faults of a report."""
     faults = _field_faults(
@@ -135,7 +116,9 @@ def completion_faults(
     return faults
 
 
-def update_faults(payload: StatusPayload | UpdateTaskArguments, prefix: str = "") -> list[Fault]:
+def update_faults(
+    payload: wire.StatusPayload | wire.UpdateTaskArguments, prefix: str = ""
+) -> list[Fault]:
     faults = _field_faults(prefix, *_repeated_fields(payload))
     parts = (payload.status, payload.progress, payload.blockers, payload.notes)
     if all(part is UNSET for part in parts):
@@ -144,11 +127,11 @@ def update_faults(payload: StatusPayload | UpdateTaskArguments, prefix: str = ""
     return faults
 
 
-def session_faults(arguments: SessionEndArguments) -> list[Fault]:
+def session_faults(arguments: wire.SessionEndArguments) -> list[Fault]:
     return _field_faults("", ("sessionId", arguments.session_id, _check_session_name))
 
 
-def _request_faults(payload: HandoffRequestPayload, prefix: str) -> list[Fault]:
+def _request_faults(payload: wire.HandoffRequestPayload, prefix: str) -> list[Fault]:
     faults = _field_faults(
         prefix,
         *_repeated_fields(payload),
@@ -160,7 +143,7 @@ def _request_faults(payload: HandoffRequestPayload, prefix: str) -> list[Fault]:
     return faults
 
 
-def _acceptance_faults(payload: HandoffAnswerPayload, prefix: str) -> list[Fault]:
+def _acceptance_faults(payload: wire.HandoffAnswerPayload, prefix: str) -> list[Fault]:
     faults = _field_faults(prefix, *_repeated_fields(payload))
     if not payload.accepted:
         reason = "a handoff.accepted says true; send handoff.rejected to reject"
@@ -168,7 +151,7 @@ def _acceptance_faults(payload: HandoffAnswerPayload, prefix: str) -> list[Fault
     return faults
 
 
-def _rejection_faults(payload: HandoffAnswerPayload, prefix: str) -> list[Fault]:
+def _rejection_faults(payload: wire.HandoffAnswerPayload, prefix: str) -> list[Fault]:
     faults = _field_faults(prefix, *_repeated_fields(payload))
     if payload.accepted:
         reason = "a handoff.rejected says false; send handoff.accepted to accept"
@@ -176,16 +159,16 @@ def _rejection_faults(payload: HandoffAnswerPayload, prefix: str) -> list[Fault]
     return faults
 
 
-_PAYLOAD_CHECKS: Final[dict[type[Message], Callable[[Any, str], list[Fault]]]] = {
-    CompletionReportMessage: completion_faults,
-    StatusUpdateMessage: update_faults,
-    HandoffRequestMessage: _request_faults,
-    HandoffAcceptedMessage: _acceptance_faults,
-    HandoffRejectedMessage: _rejection_faults,
+_PAYLOAD_CHECKS: Final[dict[type[wire.Message], Callable[[Any, str], list[Fault]]]] = {
+    wire.CompletionReportMessage: completion_faults,
+    wire.StatusUpdateMessage: update_faults,
+    wire.HandoffRequestMessage: _request_faults,
+    wire.HandoffAcceptedMessage: _acceptance_faults,
+    wire.HandoffRejectedMessage: _rejection_faults,
 }
 
 
-def _repeated_fields(payload: Payload) -> tuple[FieldCheck, ...]:
+def _repeated_fields(payload: wire.Payload) -> tuple[FieldCheck, ...]:
     """Fields that every payload may repeat, in the form that they have in the envelope."""
     return (
         ("taskId", payload.task_id, _check_task_id),
@@ -198,14 +181,14 @@ def _repeated_fields(payload: Payload) -> tuple[FieldCheck, ...]:
 # --- identity ---------------------------------------------------------------------------------
 
 
-def check_identity(message: Message, speaker: str) -> Fault | None:
+def check_identity(message: wire.Message, speaker: str) -> Fault | None:
     """Check that the sender named in a message is the speaker (S-ROLE)."""
     return next(identity_faults(message, speaker), None)
 
 
-def identity_faults(message: Message, speaker: str) -> Iterator[Fault]:
+def identity_faults(message: wire.Message, speaker: str) -> Iterator[Fault]:
     """Yield a fault for every place that names another sender or a second addressee."""
-    payload: Payload = message.payload
+    payload: wire.Payload = message.payload
     for path, name in (
         ("fromAgent", message.from_agent),
         ("payload.agentId", payload.agent_id),
@@ -214,14 +197,14 @@ def identity_faults(message: Message, speaker: str) -> Iterator[Fault]:
         if name not in (speaker, UNSET):
             yield _identity_fault(f"{speaker} cannot speak for {name}", path)
     addressee = message.to_agent
-    if addressee != DISPATCHER and payload.to_agent not in (addressee, UNSET):
+    if addressee != wire.DISPATCHER and payload.to_agent not in (addressee, UNSET):
         yield _identity_fault(
             f"the payload is for {payload.to_agent}, its envelope for {addressee}",
             "payload.toAgent",
         )
 
 
-def check_tool_identity(payload: Payload, speaker: str) -> Fault | None:
+def check_tool_identity(payload: wire.Payload, speaker: str) -> Fault | None:
     """Check the sender named in a tool's arguments, which have no envelope."""
     for path, name in (("agentId", payload.agent_id), ("fromAgent", payload.from_agent)):
         if name not in (speaker, UNSET):

@@ -11,32 +11,15 @@ from dragoman.core.trace import RecordTrace, RecordTurn, RequestTransition
 from dragoman.engine.redaction import redaction_warnings
 from dragoman.engine.redaction_carry_over import CarryOver
 from dragoman.engine.request import Commands
-from dragoman.protocols.saop.masking import (
-    STATUSES,
-    MaskedEvent,
-    carry_over_key,
-    is_commit,
-    mask_event,
-    mask_turn,
-    parse_carry_over_key,
-)
+from dragoman.protocols.saop import masking, wire
 from dragoman.protocols.saop.settings import Choices
-from dragoman.protocols.saop.wire import (
-    Event,
-    NoticePayload,
-    SandboxPulse,
-    SaopRole,
-    TaskTransition,
-    ThoughtStream,
-    TurnEnvelope,
-)
 from dragoman.text.keyed_digest import uuid8
 
 
 class SentTurn(Struct, frozen=True):
     """A parsed turn, and the original value with fields that the schema does not know."""
 
-    turn: TurnEnvelope
+    turn: wire.TurnEnvelope
     original: dict[str, Any]
     masking_notes: list[str] = field(default_factory=list[str])
     """Notes for the sender about secrets that were masked."""
@@ -45,14 +28,14 @@ class SentTurn(Struct, frozen=True):
 class SentEvent(Struct, frozen=True):
     """A parsed event, and the original value with fields that the schema does not know."""
 
-    event: Event
+    event: wire.Event
     original: dict[str, Any]
     masking_notes: list[str] = field(default_factory=list[str])
 
 
 def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
     """Build the command that records a turn; the first turn of a task may create it (S-ADOPT)."""
-    turn, (envelope, findings) = sent.turn, mask_turn(sent.original, choices)
+    turn, (envelope, findings) = sent.turn, masking.mask_turn(sent.original, choices)
     sent.masking_notes[:] = redaction_warnings(findings)
     return (
         RecordTurn(
@@ -79,20 +62,22 @@ def event_command(
     """
     event = sent.event
     digest = _digest({**sent.original, "event_id": event.event_id.lower()}, choices)
-    key = carry_over_key(event, speaker)
+    key = masking.carry_over_key(event, speaker)
     if not key:
-        return _trace_command(sent, digest, mask_event(sent.original, "", choices), choices), None
+        return _trace_command(
+            sent, digest, masking.mask_event(sent.original, "", choices), choices
+        ), None
 
     def redact(carried: str) -> tuple[RecordTrace, str]:
-        masked = mask_event(sent.original, carried, choices)
+        masked = masking.mask_event(sent.original, carried, choices)
         return _trace_command(sent, digest, masked, choices), masked.carry_over
 
     chunk = CarryOver(choices.tails, key, event.event_id.lower(), digest, redact)
-    return _trace_command(sent, digest, MaskedEvent({}, ()), choices), chunk
+    return _trace_command(sent, digest, masking.MaskedEvent({}, ()), choices), chunk
 
 
 def _trace_command(
-    sent: SentEvent, digest: str, masked: MaskedEvent, choices: Choices
+    sent: SentEvent, digest: str, masked: masking.MaskedEvent, choices: Choices
 ) -> RecordTrace:
     """Build the command that records a masked event."""
     event, context = sent.event, sent.event.payload.context()
@@ -121,15 +106,15 @@ def _stated_task(sent: SentEvent) -> str:
 
 
 def pulse_command(
-    event_id: str, session: str, pulse: SandboxPulse, digest: Callable[[bytes], str]
+    event_id: str, session: str, pulse: wire.SandboxPulse, digest: Callable[[bytes], str]
 ) -> RecordTrace:
     """Record a terminal line of a program that the hub started, already masked."""
-    event = Event(event_id, session, pulse)
+    event = wire.Event(event_id, session, pulse)
     value = msgspec.to_builtins(event)
     return RecordTrace(
         event_id=event_id,
         session=session,
-        kind=str(SandboxPulse.__struct_config__.tag),
+        kind=str(wire.SandboxPulse.__struct_config__.tag),
         envelope=value,
         digest=digest(msgspec.json.encode(value, order="sorted")),
         masked=pulse.masked,
@@ -142,19 +127,19 @@ def final_chunk(key: str, held: str, choices: Choices) -> RecordTrace | None:
     The event id is derived from the text, so that repeating it after a crash neither loses nor
     doubles anything. None: the key is not that of a thought.
     """
-    thought = parse_carry_over_key(key)
+    thought = masking.parse_carry_over_key(key)
     if thought is None:
         return None
     (session, turn, role), stream = thought, choices.redactor.stream(held)
     text = stream.close()
-    payload = ThoughtStream(msgspec.convert(role, SaopRole), turn, text, is_final=True)
+    payload = wire.ThoughtStream(msgspec.convert(role, wire.SaopRole), turn, text, is_final=True)
     digest = choices.digest(f"{key}\0{held}".encode(errors="surrogatepass"))
     event_id = uuid8(bytes.fromhex(digest))
     return RecordTrace(
         event_id=event_id,
         session=session,
-        kind=str(ThoughtStream.__struct_config__.tag),
-        envelope=msgspec.to_builtins(Event(event_id, session, payload)),
+        kind=str(wire.ThoughtStream.__struct_config__.tag),
+        envelope=msgspec.to_builtins(wire.Event(event_id, session, payload)),
         digest=digest,
         masked=bool(stream.found),
         agent=role,
@@ -165,17 +150,17 @@ def final_chunk(key: str, held: str, choices: Choices) -> RecordTrace | None:
 
 def names_task(sent: SentEvent) -> bool:
     """Tell whether an event is about a task, and not only about its session."""
-    return isinstance(sent.event.payload, NoticePayload | TaskTransition)
+    return isinstance(sent.event.payload, wire.NoticePayload | wire.TaskTransition)
 
 
 def is_transition(sent: SentEvent) -> bool:
     """Tell whether an event reports a task transition, known here or not."""
-    return isinstance(sent.event.payload, TaskTransition)
+    return isinstance(sent.event.payload, wire.TaskTransition)
 
 
 def requests_transition(sent: SentEvent) -> bool:
     """Tell whether an event requests a transition to a known status (S-SAOP-11)."""
-    return sent.event.payload.context().to_state in STATUSES
+    return sent.event.payload.context().to_state in masking.STATUSES
 
 
 def transition_commands(sent: SentEvent, choices: Choices) -> Commands:
@@ -184,7 +169,7 @@ def transition_commands(sent: SentEvent, choices: Choices) -> Commands:
         return ()
     event, context = sent.event, sent.event.payload.context()
     # A stated commit counts only where the hub cannot read the checked-out commit itself.
-    is_commit_stated = is_commit(context.commit) and not choices.head()
+    is_commit_stated = masking.is_commit(context.commit) and not choices.head()
     return (
         RequestTransition(
             task=context.task,
