@@ -12,9 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actor import HUB_ACTOR
+from dragoman.core.agent import DescribeAgent, RegisterAgent
 from dragoman.core.attempt import EndAttempt, ExpireLease, RenewLease, ReportOutcome
 from dragoman.core.delegation import RequestDelegation
-from dragoman.core.intent.state import DelegateIntent
+from dragoman.core.intent.candidate import Candidate, ScoreParts
+from dragoman.core.intent.state import DelegateIntent, ReceiveResult
 from dragoman.core.question_state import AnswerQuestion, AskQuestion
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, SendBackTask, UpdateTask
 from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
@@ -696,3 +698,18 @@ def test_touched_file_gets_its_stamp_back(tmp_path: Path) -> None:
     os.utime(path)
     assert lab.scan() == 0
     assert path.stat().st_mtime_ns == before
+
+
+@proves("DIALECTS-MEET", "FILES-PROJECTION")
+def test_run_result_of_an_intent_has_the_output_of_its_result(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    lab.do(HUMAN, RegisterAgent("alice"), DescribeAgent("alice", ("weld",)))
+    named = (Candidate("alice", 0.7, ScoreParts(0.7), 0.3, ("weld",)),)
+    for name, output in (("hull", {"n": 3}), ("keel", None)):
+        lab.do(HUMAN, DelegateIntent("weld", name, candidates=named))
+        lab.do(ALICE, ReceiveResult(name, "alice", success=True, output=output))
+        lab.catch_up()
+        folder = tmp_path / "runs" / lab.task(name).aof_id
+        notes = json.loads((folder / "run_result.json").read_text())["notes"]
+        assert notes == ('{"n": 3}' if output else "")
+    assert lab.differences() == []

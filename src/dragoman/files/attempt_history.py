@@ -8,6 +8,7 @@ from msgspec.structs import asdict, replace
 
 from dragoman.core.attempt_state import Report, TaskClaimed, TaskReported, TaskRequeued
 from dragoman.core.base import Event
+from dragoman.core.intent.state import IntentCompleted
 from dragoman.core.question_state import QuestionAnswered, QuestionAsked
 from dragoman.core.task_state import (
     STALE_HEARTBEAT_REASON,
@@ -105,6 +106,15 @@ def _fold_reported(attempts: list[Attempt], event: TaskReported, at: int) -> Non
     attempts[-1] = replace(last, report=report, replaced=replaced)
 
 
+def _fold_result(attempts: list[Attempt], event: IntentCompleted, _: int) -> None:
+    """Add the output of a request to the report of the attempt that it ended."""
+    for index, one in enumerate(attempts):
+        report = one.report
+        if report is not None and report.details.get("requestId") == event.request_id:
+            details = {**report.details, "output": event.output}
+            attempts[index] = replace(one, report=replace(report, details=details))
+
+
 def _fold_requeued(attempts: list[Attempt], event: TaskRequeued, at: int) -> None:
     reason = _EXPIRED_REASONS.get(event.reason)
     if reason is not None:
@@ -134,6 +144,7 @@ def _end_attempt(attempts: list[Attempt], at: int, status: RunStatus, reason: st
 _ATTEMPT_FOLDS: dict[type[Event], Callable[[list[Attempt], Any, int], None]] = {
     TaskClaimed: _fold_claimed,
     TaskReported: _fold_reported,
+    IntentCompleted: _fold_result,
     TaskRequeued: _fold_requeued,
     TaskTransitioned: _fold_moved,
     TaskRewound: _fold_moved,

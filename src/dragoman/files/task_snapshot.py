@@ -15,13 +15,14 @@ from msgspec.structs import replace
 from dragoman.core.attempt_state import Lease, Report, grant_lease
 from dragoman.core.base import Event, Status
 from dragoman.core.errors import Refusal
+from dragoman.core.event_table import EVENT_NAMES
 from dragoman.core.ids import intent_stream, is_aof_id, task_stream
-from dragoman.core.intent.state import Intent
+from dragoman.core.intent.state import Intent, IntentCompleted
 from dragoman.core.task_state import Delegation, Task
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.ports import Store, StreamRow
 from dragoman.engine.queries.briefing import Briefing, build_briefing
-from dragoman.engine.queries.entries import stream_entries
+from dragoman.engine.queries.entries import decode_event, stream_entries
 from dragoman.engine.queries.intents import find_intent_of_task
 from dragoman.engine.queries.story import task_of_entry
 from dragoman.engine.queries.tasks import find_task
@@ -245,7 +246,9 @@ def build_snapshot(
     aof_id_of: ResolveAofId,
     intent: Intent | None = None,
 ) -> TaskSnapshot:
-    """Build the files of a task in its present state, from its events, and of its intent."""
+    """Build the files of a task in its present state, from its events and the results of its
+    intent, whose outputs the reports of attempts do not repeat.
+    """
     history = build_history(events)
     current, once = dict[str, bytes](), dict[str, bytes]()
     for attempt in history.attempts[:-1]:
@@ -334,6 +337,9 @@ def build_task_file(
 # --- reading from the store -------------------------------------------------------------------
 
 
+_COMPLETED: Final = EVENT_NAMES[IntentCompleted]
+
+
 class TaskSnapshots:
     """Builds snapshots of tasks from the store."""
 
@@ -361,7 +367,15 @@ class TaskSnapshots:
         if task.attempts or task.notes:
             events = self._read_events(row.name, row.version)
         intent = find_intent_of_task(self._store, task)
+        if intent is not None and task.reported is not None:
+            events += ((0, result) for result in self._read_results(intent))
         return build_snapshot(task, row.version, events, row.lease, self.aof_id_of, intent)
+
+    def _read_results(self, intent: Intent) -> list[IntentCompleted]:
+        """Read the results of an intent's requests that have an output."""
+        entries = stream_entries(self._store, intent_stream(intent.id))
+        found = (decode_event(entry) for entry in entries if entry.event == _COMPLETED)
+        return [one for one in found if isinstance(one, IntentCompleted) and one.output is not None]
 
     def status_of(self, stream: str) -> Status | None:
         """Present status of a task; None when there is no such task."""
