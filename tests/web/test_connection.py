@@ -3,9 +3,11 @@
 import re
 import signal
 from contextlib import closing
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from tests.e2e.hub_process import run_hub
@@ -89,6 +91,23 @@ def test_tabs_share_one_stream(browser: Browser, empty_fleet: Fleet) -> None:
         for page in others:
             page.bring_to_front()
             expect(page.get_by_role("button", name=re.compile("All tabs"))).to_be_visible()
+
+
+@pytest.mark.parametrize("hours", [-30, 3])
+def test_clock_that_disagrees_with_that_of_the_hub_changes_no_age(
+    browser: Browser, empty_fleet: Fleet, hours: int
+) -> None:
+    fleet = empty_fleet
+    fleet.create("timed", "Its lease runs")
+    fleet.claim("timed", "ada")
+    fleet.act("timed", "ask", "ada", text="How late is it?")
+    hub_now = datetime.fromisoformat(fleet.call("/v1/status")["at"])
+    with visit(browser, fleet, by=None) as visited:
+        visited.page.clock.set_fixed_time(hub_now + timedelta(hours=hours))
+        page = visited.go(fleet.sign_in_path())
+        item = page.get_by_role("listitem").filter(has_text="How late is it?")
+        expect(item.locator("time")).to_have_text(re.compile(r"^(now|\d+ s|1 min)$"))
+        visited.check()
 
 
 def answer_with_events(body: str, route: Route) -> None:

@@ -1,5 +1,9 @@
 """Browser sessions: one-time links, cookies, and the pages that may use them."""
 
+import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+
 import pytest
 
 from dragoman.core.agent import RevokeToken
@@ -7,6 +11,7 @@ from dragoman.core.errors import Refusal
 from dragoman.surfaces.http.sessions import LINK_MS, SESSION_S, OpenedSession, Sessions
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import SECRET, HubServer, Response
+from tests.surfaces.http.reader import Reader
 
 PAGE = {"Dragoman-Page": "1", "Sec-Fetch-Site": "same-origin"}
 
@@ -52,6 +57,43 @@ def test_link_works_once(server: HubServer) -> None:
     assert sign_in(server, code=code).status == 200
     again = sign_in(server, code=code)
     assert (again.status, again.code) == (401, "unauthenticated")
+
+
+@proves("HTTP-SESSION")
+def test_stolen_link_signs_in_only_one_of_many_who_use_it_at_once(server: HubServer) -> None:
+    code = make_code(server)
+    with ThreadPoolExecutor(16) as thieves:
+        answers = list(thieves.map(lambda _: sign_in(server, code=code).status, range(16)))
+    assert sorted(answers) == [200, *[401] * 15]
+
+
+def count_readers(server: HubServer) -> int:
+    """Number of streams that are open."""
+    found = re.search(
+        rb"^dragoman_stream_readers (\d+)", server.request("GET", "/metrics").body, re.MULTILINE
+    )
+    assert found is not None
+    return int(found[1])
+
+
+@proves("HTTP-SESSION")
+def test_fifty_tabs_follow_the_ledger_and_leave_nothing_behind(server: HubServer) -> None:
+    cookie = cookie_of(sign_in(server, code=make_code(server)))
+    host = f"127.0.0.1:{server.port}"
+    head = f"GET /v1/stream HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n\r\n".encode()
+    with ExitStack() as stack:
+        tabs = list[Reader]()
+        for _ in range(50):
+            sock = server.connect()
+            sock.sendall(head)
+            tabs.append(stack.enter_context(closing(Reader(sock))))
+        made = server.post("/v1/tasks", {"title": "All tabs see it", "ready": True})
+        for tab in tabs:
+            (event,) = tab.take(1)
+            assert (tab.status, event.data["stream"]) == (200, f"task:{made['id']}")
+        assert count_readers(server) == 50
+    while count_readers(server):  # until each tab that was closed is noticed
+        server.get("/v1/status")
 
 
 @proves("HTTP-SESSION")

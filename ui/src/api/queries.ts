@@ -1,6 +1,7 @@
 // What the pages read: one key for each resource, so that the live stream can tell what is out of date.
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 
+import { noteHubTime } from "../parts/time";
 import { get, withQuery } from "./client";
 import type {
   Agent,
@@ -31,7 +32,12 @@ export const sessionQuery = queryOptions({
 
 export const statusQuery = queryOptions({
   queryKey: ["status"],
-  queryFn: ({ signal }) => get<StatusResource>("/v1/status", signal),
+  queryFn: async ({ signal }) => {
+    const status = await get<StatusResource>("/v1/status", signal);
+    // Before anything is drawn: ages are those of the hub's clock.
+    noteHubTime(status.at);
+    return status;
+  },
   // A heartbeat adds no entry to the ledger, so the stream does not tell of it.
   refetchInterval: (query) => (query.state.data?.working.length ? 30_000 : false),
 });

@@ -7,7 +7,7 @@ import { call } from "../api/client";
 import { sessionQuery, statusQuery } from "../api/queries";
 import { useLive } from "../live/live";
 import { Button, Dialog, Field } from "../parts/controls";
-import { formatClock, noteHubTime } from "../parts/time";
+import { formatClock } from "../parts/time";
 import { useSession } from "../session";
 import { KeyHelp } from "./KeyHelp";
 import { useKeys } from "./keys";
@@ -45,10 +45,6 @@ export function Shell({ children }: { children: ReactNode }) {
   const [notices, setNotices] = useNotices(status.data?.attention);
   const waiting = Object.values(status.data?.attentionCounts ?? {}).reduce((sum, one) => sum + one, 0);
 
-  const at = status.data?.at;
-  useEffect(() => {
-    if (at) noteHubTime(at);
-  }, [at]);
   useEffect(() => {
     document.title = waiting ? `(${waiting}) dragoman` : "dragoman";
     showDot(waiting > 0);
