@@ -11,7 +11,6 @@ from dragoman.core.handoff.state import CloseHandoff, CompleteHandoff
 from dragoman.core.mail import Mail
 from dragoman.core.task_state import CreateTask, EditTask, MoveTask
 from dragoman.core.wave import AdvanceWave, StartWave, WaveBead
-from dragoman.engine.queries.entries import all_entries, decode_event
 from dragoman.engine.queries.mail import all_mail
 from dragoman.engine.request import Rejected
 from dragoman.protocols import agentmail
@@ -236,16 +235,6 @@ def test_chain_begins_with_the_first_worker_of_another_dialect(hub: MixedHub, fi
     hub.do(ALICE, ClaimTask("t1", "alice"))
     handoffs.offer(hub)
     assert handoffs.state(hub, "h1").chain == ("carol", "alice")
-
-
-def test_result_and_updates_of_an_intent_stand_in_the_work_log_and_the_run_file(
-    hub: MixedHub,
-) -> None:
-    delegate(hub)
-    hub.send({"intent_id": "i1", "agent_id": "bob", "progress": 40, "message": "half"}, BOB)
-    hub.send({"intent_id": "i1", "agent_id": "bob", "success": True, "output": {"n": 3}}, BOB)
-    told = [str(decode_event(entry)) for entry in all_entries(hub.store)]
-    assert any("half" in line for line in told)
 
 
 def _letters(hub: MixedHub, name: str, kind: str) -> list[Mail]:
