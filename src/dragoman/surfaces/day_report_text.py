@@ -13,7 +13,7 @@ from msgspec import Struct
 from dragoman.core.timestamps import format_rough_duration, to_rfc3339
 from dragoman.engine.queries.attention import AttentionItem
 from dragoman.engine.queries.day_report import DayItem, DayKind, DayReport
-from dragoman.engine.queries.numbers import DAY_MS, Counts
+from dragoman.engine.queries.numbers import DAY_MS
 from dragoman.engine.schemas.day_report import day_of
 from dragoman.files.markdown import escape_line
 from dragoman.surfaces.story_text import MARKS, html_page, safe_html
@@ -37,13 +37,9 @@ _KINDS: Final[dict[DayKind, str]] = {
 
 
 def _tables(report: DayReport) -> Iterator[_Table]:
-    total = report.numbers.total
     yield _Table("In numbers", ("", ""), tuple(_figures(report)))
-    agents = tuple(_agent_row(name, one) for name, one in report.numbers.agents)
-    if agents:
-        amounts = (("Tokens",) if total.tokens else ()) + (("Cost",) if total.cost else ())
-        columns = ("Agent", "Attempts", "Finished", "Failed", "Questions", *amounts)
-        yield _Table("By agent", columns, tuple(row[: len(columns)] for row in agents))
+    if report.numbers.agents:
+        yield _agent_table(report)
     for kind, heading in _KINDS.items():
         rows = tuple(_item_row(item) for item in report.items if item.kind == kind)
         more = report.counts.get(kind, 0) - len(rows)
@@ -84,10 +80,19 @@ def _format_amount(amount: float) -> str:
     return f"{round(amount, 6):,}".removesuffix(".0")
 
 
-def _agent_row(name: str, one: Counts) -> tuple[str, ...]:
-    counts = (one.attempts, one.finished, one.failures, one.questions)
-    amounts = (one.tokens, one.cost)
-    return (name, *map(str, counts), *(_format_amount(amount) for amount in amounts))
+def _agent_table(report: DayReport) -> _Table:
+    total = report.numbers.total
+    amounts = tuple(name for name in ("tokens", "cost") if getattr(total, name))
+    rows = tuple(
+        (
+            name,
+            *map(str, (one.attempts, one.finished, one.failures, one.questions)),
+            *(_format_amount(getattr(one, amount)) for amount in amounts),
+        )
+        for name, one in report.numbers.agents
+    )
+    columns = ("Agent", "Attempts", "Finished", "Failed", "Questions")
+    return _Table("By agent", (*columns, *map(str.capitalize, amounts)), rows)
 
 
 def _item_row(item: DayItem) -> tuple[str, ...]:

@@ -32,6 +32,15 @@ def test_day_is_reported_as_json(server: HubServer) -> None:
     assert server.get("/v1/report?day=2026-02-08")["items"] == []
 
 
+def test_only_amounts_that_agents_report_have_a_column(server: HubServer) -> None:
+    server.post("/v1/tasks", {"id": "one", "title": "One", "ready": True})
+    server.post("/v1/tasks/one/claim", {"agent": "ada"}, by="ada")
+    server.post("/v1/tasks/one/complete", {"details": {"cost": 0.5}}, by="ada")
+    html = server.request("GET", "/v1/report.html").body.decode()
+    assert "<th>Questions</th><th>Cost</th></tr>" in html
+    assert "<td>ada</td><td>1</td><td>0</td><td>0</td><td>0</td><td>0.5</td></tr>" in html
+
+
 @pytest.mark.parametrize("day", ["today", "2026-2-9", "2026-02-30"])
 def test_day_that_is_none_is_refused(server: HubServer, day: str) -> None:
     refused = server.request("GET", f"/v1/report?day={day}")
