@@ -20,8 +20,6 @@ from dragoman.system.safe_fs import SafeDisk
 from dragoman.text.redact import Redactor
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
     from dragoman.core.trace import RecordTrace
     from dragoman.protocols import acp, agentmail, saop
     from dragoman.system.redaction_carry_over_file import CarryOverFile
@@ -150,21 +148,23 @@ def _installed_dialects() -> tuple[Dialect, ...]:
     """Dialects of other packages, by their entry points: each a function that builds one."""
     from importlib.metadata import entry_points
 
-    return tuple(_load_dialect(one) for one in sorted(entry_points(group=_ENTRY_POINTS)))
+    return tuple(
+        _load_dialect(one.name, one.value, one.load)
+        for one in sorted(entry_points(group=_ENTRY_POINTS))
+    )
 
 
-def _load_dialect(entry_point: "EntryPoint") -> Dialect:
+def _load_dialect(name: str, origin: str, load: Callable[[], Any]) -> Dialect:
     try:
-        built = entry_point.load()()
+        built = load()()
     except Exception as error:
         raise SettingsError(
-            f"the dialect {entry_point.name} ({entry_point.value}) cannot be loaded: {error!r}; "
+            f"the dialect {name} ({origin}) cannot be loaded: {error!r}; "
             "repair its package, or uninstall it"
         ) from error
-    if not isinstance(built, Dialect) or built.name != entry_point.name:
+    if not isinstance(built, Dialect) or built.name != name:
         raise SettingsError(
-            f"{entry_point.value} does not build the dialect {entry_point.name}: it has to return "
-            "a Dialect of that name"
+            f"{origin} does not build the dialect {name}: it has to return a Dialect of that name"
         )
     return built
 
