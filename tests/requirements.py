@@ -626,7 +626,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "ENGINE-ASIDE",
         "Engine",
         "Lookups for the messages of one event loop turn run together in a thread; a slow lookup "
-        "delays no other caller.",
+        "delays no other caller. Long texts are parsed one at a time, in a thread of their own.",
     ),
     Requirement(
         "ENGINE-SUBSCRIBE",
@@ -1512,7 +1512,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "HTTP-TURNS",
         "HTTP",
         "The lines of batches, whatever they are, are decoded one batch at a time, and other "
-        "requests get the event loop for as long as that took.",
+        "requests get the event loop for as long as that took. Connections that wait are accepted "
+        "many at a time.",
     ),
     Requirement(
         "HTTP-FRAMING",

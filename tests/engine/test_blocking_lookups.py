@@ -6,7 +6,7 @@ from time import thread_time
 
 import pytest
 
-from dragoman.engine.blocking_lookups import BlockingLookups
+from dragoman.engine.blocking_lookups import BlockingLookups, parse_aside
 from tests.requirements import proves
 
 MANY = 40
@@ -145,3 +145,22 @@ def test_cancelled_caller_is_skipped() -> None:
         return await other
 
     assert asyncio.run(gather_all()) == 7
+
+
+@proves("ENGINE-ASIDE")
+def test_long_texts_are_parsed_one_after_the_other_outside_the_loop_thread() -> None:
+    parsing, threads = list[int](), set[int]()
+
+    def parse(number: int) -> int:
+        parsing.append(number)
+        threads.add(threading.get_ident())
+        assert parsing == [number], "another one is parsed at the same time"
+        parsing.clear()
+        return number
+
+    async def parse_all() -> list[int]:
+        return await asyncio.gather(*(parse_aside(parse, number) for number in range(MANY)))
+
+    assert asyncio.run(parse_all()) == list(range(MANY))
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads

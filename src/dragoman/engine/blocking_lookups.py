@@ -1,8 +1,9 @@
-"""Blocking lookups of an event loop: calls that wait for a store or a disk, run in threads."""
+"""Blocking work of an event loop: lookups that wait for a store or a disk, long texts."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from time import perf_counter, thread_time
@@ -125,3 +126,15 @@ def _call_outcome(call: Callable[[], Any]) -> Any:
         return call()
     except Exception as error:  # noqa: BLE001  handed to the caller that asked for it
         return error
+
+
+_PARSER = ThreadPoolExecutor(1, thread_name_prefix="parse")
+
+
+async def parse_aside(parse: Callable[..., T], *arguments: Any) -> T:
+    """Parse a long text in the one thread for that.
+
+    The interpreter runs one thread at a time, and a parser lets go of it seldom: the event loop
+    waits its turn behind each thread that parses, every time it has slept.
+    """
+    return await asyncio.get_running_loop().run_in_executor(_PARSER, partial(parse, *arguments))

@@ -238,6 +238,13 @@ async def _to_thread(call: Callable[..., T], *arguments: Any) -> T:
     return await asyncio.to_thread(call, *arguments)
 
 
+async def _parse_aside(call: Callable[..., T], *arguments: Any) -> T:
+    """Parse a long message outside of the event loop."""
+    from dragoman.engine.blocking_lookups import parse_aside  # noqa: PLC0415  as above
+
+    return await parse_aside(call, *arguments)
+
+
 _NO_COMMANDS = Committed(())
 
 _NO_DIALECT: Final = Dialect("", (), lambda _: None)
@@ -339,7 +346,7 @@ class Router:
             # It may read a lot, and a store may be far away.
             return await _to_thread(self._run_query, *found, arguments, actor)
         if _is_long(arguments):
-            routed = await _to_thread(self._parse_call, *found, arguments)
+            routed = await _parse_aside(self._parse_call, *found, arguments)
         else:
             routed = self._parse_call(*found, arguments)
         return await self._forward_or_route_async(routed, actor, arguments, key)
@@ -410,7 +417,7 @@ class Router:
     ) -> RoutedMessage | None:
         """Like `parse`; the event loop is not blocked while a long message is parsed."""
         if _is_long(message):
-            return await _to_thread(partial(self.parse, message, dialect=dialect))
+            return await _parse_aside(partial(self.parse, message, dialect=dialect))
         return self.parse(message, dialect=dialect)
 
     def _parse_call(

@@ -1,9 +1,11 @@
 """HTTP server: TLS, bind address, mounted applications, log lines, shutdown."""
 
+import asyncio
 import json
 import socket
 import ssl
 import threading
+from contextlib import ExitStack
 from http.client import HTTPSConnection
 from pathlib import Path
 
@@ -14,9 +16,13 @@ from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError, StoreUnavailable
 from dragoman.engine.auth import Principal
 from dragoman.surfaces.http import HttpServer, build_app
+from dragoman.surfaces.http.server import TimeoutHttpProtocol
 from tests.certificate import make_certificate
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HubServer, serving
+
+MANY = 48
+"""Connections that are opened at once."""
 
 
 class MountedApp:
@@ -143,3 +149,47 @@ def test_running_requests_are_answered_before_shutdown() -> None:
             server.request("GET", "/healthz")
     thread.join()
     assert statuses == [204]
+
+
+@proves("HTTP-TURNS")
+def test_waiting_connections_are_accepted_in_a_few_passes_of_the_loop(
+    server: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    have_all_connected, were_all_accepted = threading.Event(), threading.Event()
+    passes, accepted_in = [0], list[int]()
+    made = TimeoutHttpProtocol.connection_made
+
+    def count_passes(loop: asyncio.AbstractEventLoop) -> None:
+        passes[0] += 1
+        if not were_all_accepted.is_set():
+            loop.call_soon(count_passes, loop)
+
+    def record(self: TimeoutHttpProtocol, transport: asyncio.Transport) -> None:
+        made(self, transport)
+        if not accepted_in:
+            have_all_connected.wait(30)
+            count_passes(self.loop)
+        accepted_in.append(passes[0])
+        if len(accepted_in) == MANY:
+            were_all_accepted.set()
+
+    monkeypatch.setattr(TimeoutHttpProtocol, "connection_made", record)
+    with ExitStack() as opened:
+        for _ in range(MANY):
+            opened.enter_context(server.connect())
+        have_all_connected.set()
+        assert were_all_accepted.wait(30)
+    assert len(set(accepted_in)) <= 6
+
+
+@proves("HTTP-TURNS")
+def test_stopped_server_leaves_no_descriptor_open() -> None:
+    def count() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    with serving(HubServer()):
+        pass
+    before = count()
+    with serving(HubServer()):
+        assert count() > before
+    assert count() == before

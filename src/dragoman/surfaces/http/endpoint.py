@@ -4,7 +4,6 @@ A request is checked here against the shapes of its endpoint, so a handler sees 
 the same shapes are published as OpenAPI.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import check_key
 from dragoman.core.limits import MAX_BODY
 from dragoman.engine.auth import Principal
+from dragoman.engine.blocking_lookups import parse_aside
 from dragoman.surfaces.http.context import AppContext, Call
 from dragoman.surfaces.http.errors import (
     HttpProblem,
@@ -241,7 +241,7 @@ async def decode_json(raw: bytes, max_bytes: int) -> Any:
     """
     try:
         if len(raw) > MAX_BYTES:
-            return await asyncio.to_thread(parse_json, raw, max_bytes)
+            return await parse_aside(parse_json, raw, max_bytes)
         return parse_json(raw, max_bytes)
     except StrictJsonError as error:
         raise HttpProblem(problem_from_json_error(error)) from None

@@ -34,6 +34,9 @@ _HIGH_WATER = 16 * 1024
 _REJECTION_SLOTS = 64
 """Connections above the maximum that still get a response which says so."""
 
+_ACCEPTS = 16
+"""Connections that are accepted in one pass of the event loop."""
+
 _LINGER_RESET = struct.pack("ii", 1, 0)
 """SO_LINGER: a closed connection is reset."""
 
@@ -328,7 +331,10 @@ class HttpServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
-        await super().startup(sockets)
+        # One connection is accepted per pass of the loop and descriptor: with a single one, callers
+        # queue up for as many passes as there are others before them.
+        copies = [sock.dup() for sock in sockets or [] for _ in range(_ACCEPTS - 1)]
+        await super().startup([*sockets, *copies] if sockets else None)
         self.is_up.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
