@@ -32,29 +32,43 @@ Costs = dict[str, float]
 """Name of the measurement -> milliseconds of processor time."""
 
 
+_TASK = "TASK-2026-02-09-001"
+_UPDATE = {"taskId": _TASK, "agentId": "ada", "status": "in-progress", "progress": "half"}
+_ENVELOPE = {
+    "protocol": "aof",
+    "version": 1,
+    "type": "status.update",
+    "taskId": _TASK,
+    "fromAgent": "ada",
+    "toAgent": "dispatcher",
+    "sentAt": "2026-02-09T20:55:00.000Z",
+    "payload": _UPDATE,
+}
+_COMMANDS = {
+    "--version": ("--version",),
+    "task create": ("task", "create", "One", "--id", _TASK, "--ready"),
+    "task list": ("task", "list"),
+    "task show": ("task", "show", _TASK),
+    "task claim": ("task", "claim", _TASK, "--agent", "ada"),
+    "task heartbeat": ("task", "heartbeat", _TASK, "--agent", "ada"),
+    "task log": ("task", "log", _TASK, "half", "--as", "ada"),
+    "call": ("call", "aof_task_update", json.dumps(_UPDATE), "--as", "ada"),
+    "send": ("send", "{letter}", "--as", "ada"),
+    "mail send": ("mail", "send", "--as", "bob", "--to", "ada", "--subject", "hi", "--body", "x"),
+    "mail inbox": ("mail", "inbox", "--as", "ada"),
+}
+"""Commands in the order in which they are called: those that both trees have."""
+
+
 def measure_commands(tree: Path, folder: Path) -> Costs:
     """Measure commands without a hub."""
     program = [str(tree / ".venv" / "bin" / "dragoman"), "--data", str(folder / "commands")]
+    letter = folder / "letter.json"
+    letter.write_text(json.dumps(_ENVELOPE))
     _run([*program, "init"])
     return {
-        "command: --version": _run([*program, "--version"]),
-        "command: task create": _run([*program, "task", "create", "One", "--ready"]),
-        "command: task list": _run([*program, "task", "list"]),
-        "command: mail send": _run(
-            [
-                *program,
-                "mail",
-                "send",
-                "--as",
-                "bob",
-                "--to",
-                "ada",
-                "--subject",
-                "hi",
-                "--body",
-                "x",
-            ]
-        ),
+        f"command: {name}": _run([*program, *(w.replace("{letter}", str(letter)) for w in words)])
+        for name, words in _COMMANDS.items()
     }
 
 
@@ -174,7 +188,9 @@ def _run(command: list[str]) -> float:
     return (used.ru_utime + used.ru_stime) * 1000
 
 
-def compare(other: Path, rounds: int) -> dict[str, tuple[float, float]]:
+def compare(
+    other: Path, rounds: int, *, commands_only: bool = False
+) -> dict[str, tuple[float, float]]:
     """Median costs of this tree and of the other one."""
     measured: dict[Path, dict[str, list[float]]] = {
         tree: defaultdict(list) for tree in (_HERE, other)
@@ -183,7 +199,8 @@ def compare(other: Path, rounds: int) -> dict[str, tuple[float, float]]:
         for tree in (_HERE, other) if number % 2 else (other, _HERE):
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
-                costs = measure_commands(tree, folder) | measure_requests(tree, folder)
+                costs = measure_commands(tree, folder)
+                costs |= {} if commands_only else measure_requests(tree, folder)
             for what, cost in costs.items() if number else ():
                 measured[tree][what].append(cost)
     mine, theirs = measured[_HERE], measured[other]
@@ -195,8 +212,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.compare", description=__doc__)
     parser.add_argument("tree", type=Path, help="another checkout, with its .venv")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--commands", action="store_true", help="commands only, without a hub")
     options = parser.parse_args()
-    for what, (mine, theirs) in compare(options.tree.resolve(), options.rounds).items():
+    measured = compare(options.tree.resolve(), options.rounds, commands_only=options.commands)
+    for what, (mine, theirs) in measured.items():
         print(f"{what:28} {mine:8.2f} ms   other {theirs:8.2f} ms   ratio {mine / theirs:5.2f}")
 
 
