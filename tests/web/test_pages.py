@@ -1,9 +1,11 @@
 """The pages beyond the board in a browser: each with live data, and what its buttons do."""
 
 import re
+from hashlib import sha256
 
 from playwright.sync_api import Browser, expect
 
+from tests.protocols.acp.hub import artifact, offer
 from tests.requirements import proves
 from tests.web.browser import visit
 from tests.web.fleet import LONG_QUESTION, Fleet
@@ -35,6 +37,38 @@ def test_task_tells_one_story_as_it_grows(browser: Browser, empty_fleet: Fleet) 
         )
         page.get_by_role("tab", name="Terminal").click()
         expect(page.get_by_text("No terminal of an attempt was recorded")).to_be_visible()
+        visited.check()
+
+
+def test_task_shows_its_artifacts_with_hashes_and_its_work_log(
+    browser: Browser, empty_fleet: Fleet
+) -> None:
+    fleet = empty_fleet
+    fleet.create("packed", "It is handed over", assignee="ada")
+    fleet.act("packed", "note", text="The sums are in cents.")
+    file = fleet.program.data / "teamspaces" / "default" / "artifacts" / "sums.csv"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("1;2\n")
+    given = "ab" * 32
+    named = [artifact("s", "sums.csv"), artifact("u", "<b>plan</b>", type="url", sha256=given)]
+    offered = fleet.call("/v1/acp/acp_handoff", offer("ben", "packed", artifacts=named), "ada")
+    handoff = {"handoff_id": offered["handoff_id"]}
+    with visit(browser, fleet) as visited:
+        page = visited.go("/tasks/packed?tab=artifacts")
+        rows = page.get_by_role("group", name="Artifacts").get_by_role("row")
+        expect(rows.filter(has_text="sums.csv")).to_contain_text("not verified")
+        fleet.call("/v1/acp/acp_handoff", {"action": "accept", **handoff}, "ben")
+        kept = rows.filter(has_text="sums.csv")
+        expect(kept).to_contain_text(sha256(file.read_bytes()).hexdigest())
+        expect(kept).to_contain_text("copy kept and verified")
+        expect(rows.filter(has_text="<b>plan</b>")).to_contain_text(given)
+        page.get_by_role("tab", name="Work log").click()
+        log = page.get_by_role("list", name="Work log")
+        expect(log).to_contain_text("The sums are in cents.")
+        expect(log).not_to_contain_text("It is handed over")
+        position = fleet.call("/v1/status")["position"]
+        visited.go(f"/tasks/packed?tab=artifacts&at={position}")
+        expect(page.get_by_text("This shows the present, not the past.")).to_be_visible()
         visited.check()
 
 

@@ -10,16 +10,17 @@ import { statusName, TaskStatus } from "../parts/marks";
 import { Empty, Failed, Loading } from "../parts/states";
 import { formatClock, Moment } from "../parts/time";
 import { useKeys } from "../shell/keys";
+import { Artifacts } from "../task/Artifacts";
 import { GROUPS, type Group, groupOf, plain, storyQuery } from "../task/story";
 import { StoryList } from "../task/StoryList";
 import { TaskActions } from "../task/TaskActions";
 import { TaskFacts, TaskNow } from "../task/TaskPeek";
 import { type Span, Timeline } from "../task/Timeline";
-import { InThePast, PastBar, pastOf } from "./Past";
+import { InThePast, PastBar, pastOf, ShowsPresent } from "./Past";
 import past from "./Past.module.css";
 import styles from "./Task.module.css";
 
-const TABS = { story: "Story", diff: "Diff", terminal: "Terminal", entries: "Entries" } as const;
+const TABS = { story: "Story", diff: "Diff", terminal: "Terminal", artifacts: "Artifacts", log: "Work log", entries: "Entries" } as const;
 
 export function TaskPage({ id }: { id: string }) {
   const [parameters] = useSearchParams();
@@ -106,9 +107,31 @@ function TaskView({ id, at }: { id: string; at: number | null }) {
             </button>
           ))}
         </div>
-        {tab === "diff" ? <Diff id={task.id} /> : tab === "terminal" ? <Terminal id={task.id} at={at} /> : tab === "entries" ? <Entries id={task.id} at={at} /> : <StoryView id={task.id} at={at} />}
+        <TabView tab={tab} id={task.id} at={at} />
       </section>
     </article>
+  );
+}
+
+function TabView({ tab, id, at }: { tab: string; id: string; at: number | null }) {
+  const isNow = at !== null && ["diff", "artifacts"].includes(tab);
+  return (
+    <>
+      {isNow && <ShowsPresent />}
+      {tab === "diff" ? (
+        <Diff id={id} />
+      ) : tab === "terminal" ? (
+        <Terminal id={id} at={at} />
+      ) : tab === "artifacts" ? (
+        <Artifacts id={id} />
+      ) : tab === "log" ? (
+        <WorkLog id={id} at={at} />
+      ) : tab === "entries" ? (
+        <Entries id={id} at={at} />
+      ) : (
+        <StoryView id={id} at={at} />
+      )}
+    </>
   );
 }
 
@@ -254,6 +277,19 @@ function Terminal({ id, at }: { id: string; at: number | null }) {
       {lines.slice(-MAX_LINES).map((line) => `${plain(line.text || line.title)}\n`)}
     </pre>
   );
+}
+
+/** Events whose words are the work log, as in the file of a task. */
+const LOGGED = ["task.noted", "task.progressed", "task.reported", "question.asked", "question.answered"];
+
+function WorkLog({ id, at }: { id: string; at: number | null }) {
+  const { story, items } = useStory(id, at);
+  if (items === undefined) {
+    return story.error ? <Failed error={story.error} retry={() => void story.refetch()} /> : <Loading rows={8} />;
+  }
+  const lines = items.filter((item) => LOGGED.includes(item.type));
+  if (!lines.length) return <Empty>Nobody has noted, reported or asked anything yet.</Empty>;
+  return <StoryList items={lines} selected={null} name="Work log" />;
 }
 
 function Entries({ id, at }: { id: string; at: number | null }) {

@@ -31,9 +31,10 @@ const STATUS_TONES: Record<string, Tone> = { done: "good", review: "wait", block
 interface StoryListProps {
   items: readonly StoryItemResource[];
   selected: number | null;
+  name?: string;
 }
 
-export function StoryList({ items, selected }: StoryListProps) {
+export function StoryList({ items, selected, name = "Story" }: StoryListProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const rows = useVirtualizer({
     count: items.length,
@@ -47,8 +48,8 @@ export function StoryList({ items, selected }: StoryListProps) {
     if (at >= 0) rows.scrollToIndex(at, { align: "center" });
   }, [at, rows]);
   return (
-    <div ref={scroller} className={styles.scroller} tabIndex={0} role="group" aria-label="Story of the task">
-      <ol className={styles.list} style={{ height: rows.getTotalSize() }} aria-label="Story">
+    <div ref={scroller} className={styles.scroller} tabIndex={0} role="group" aria-label={`${name} of the task`}>
+      <ol className={styles.list} style={{ height: rows.getTotalSize() }} aria-label={name}>
         {rows.getVirtualItems().map((row) => {
           const item = items[row.index];
           if (!item) return null;
