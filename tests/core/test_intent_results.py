@@ -20,7 +20,7 @@ from dragoman.core.intent.state import (
 )
 from dragoman.core.limits import MAX_UPDATES
 from dragoman.core.read import Decision
-from dragoman.core.task_state import CreateTask, EditTask, MoveTask
+from dragoman.core.task_state import CreateTask, EditTask, MoveTask, TaskProgressed
 from tests.core.intents import (
     GOAL,
     HOUR,
@@ -532,9 +532,13 @@ def test_update_is_recorded_and_renews_lease() -> None:
     world = delegated_to_alice()
     world.do(ALICE, ClaimTask("i", "alice"))
     decision = world.do(ALICE, UpdateIntent("i", "alice", 50, "half", "i.1", 1, "x"), NOW + 9)
-    assert event_names(decision) == ["IntentUpdated"]
+    assert event_names(decision) == ["IntentUpdated", "TaskProgressed"]
+    assert decision.events[1][1] == TaskProgressed("50 %", "half")
     assert world.leases["i"].expires_at > NOW + 300_000
     assert (world.intents["i"].updates, world.intents["i"].state) == (1, "TaskDispatched")
+    chunk = world.do(ALICE, UpdateIntent("i", "alice", sequence=2, partial="y"), NOW + 9)
+    assert event_names(chunk) == ["IntentUpdated"]  # it says nothing in words
+    assert world.tasks["i"].notes == 1
 
 
 def test_update_by_another_or_without_request_is_an_anomaly() -> None:

@@ -16,7 +16,7 @@ from dragoman.core.agent import DescribeAgent, RegisterAgent
 from dragoman.core.attempt import EndAttempt, ExpireLease, RenewLease, ReportOutcome
 from dragoman.core.delegation import RequestDelegation
 from dragoman.core.intent.candidate import Candidate, ScoreParts
-from dragoman.core.intent.state import DelegateIntent, ReceiveResult
+from dragoman.core.intent.state import DelegateIntent, ReceiveResult, UpdateIntent
 from dragoman.core.question_state import AnswerQuestion, AskQuestion
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, SendBackTask, UpdateTask
 from dragoman.core.timestamps import parse_rfc3339, to_rfc3339
@@ -698,6 +698,26 @@ def test_touched_file_gets_its_stamp_back(tmp_path: Path) -> None:
     os.utime(path)
     assert lab.scan() == 0
     assert path.stat().st_mtime_ns == before
+
+
+@proves("DIALECTS-MEET", "FILES-PROJECTION")
+def test_work_log_of_an_intent_has_each_update_once(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    lab.do(HUMAN, RegisterAgent("alice"), DescribeAgent("alice", ("weld",)))
+    named = (Candidate("alice", 0.7, ScoreParts(0.7), 0.3, ("weld",)),)
+    lab.do(HUMAN, DelegateIntent("weld", "hull", candidates=named))
+    for update in (
+        UpdateIntent("hull", "alice", 50, "half\n## Forged", sequence=1),
+        UpdateIntent("hull", "alice", 50, "half\n## Forged", sequence=1),
+        UpdateIntent("hull", "alice", sequence=2, partial={"n": 3}),
+        UpdateTask("hull", notes="nearly"),
+    ):
+        lab.do(ALICE, update)
+    lab.catch_up()
+    log = lab.path("ready", lab.task("hull").aof_id).read_text().partition("## Work Log\n")[2]
+    lines = [line.partition("Z ")[2] for line in log.splitlines() if line.startswith("- ")]
+    assert lines == ["Progress: 50 % | Notes: half\\n## Forged", "Notes: nearly"]
+    assert lab.differences() == []
 
 
 @proves("DIALECTS-MEET", "FILES-PROJECTION")

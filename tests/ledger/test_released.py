@@ -52,7 +52,7 @@ ROOTS = {
     "dispatch": "7f358f22f12fb2d82fe9b6551cbb09fa82009a81d233006338438efd62f62ef8",
     "letters": "54c387accedcd8922764c717616d948caa842a2f17b254cc7ab9dc4d40130db3",
     "traces": "fa0f9b517f8d3301def48b4138a4d5ddbe578178156b17bbf8bd2b3b7c40e0de",
-    "intents": "964dad7e45fd0cc43a441c7aed2499f78d1d9d3b789fdbfabd4ed4bedc28e9d9",
+    "intents": "1aa030bc4a3ae9049b99cc924929fecd3430f38d3a670df6cfd7c76b209b2572",
     "reviews": "886c0278b50f5f7839621be14902ebf35fddaa67f4e8cf978cf20225293c11f9",
     "overdue": "10c0dc7e5249a9f6cd7fb1f5f8f659750b37033b6a65cc16e322d5f99923d17c",
     "handoffs": "cce5d820f18d8e5da6bd10a272bf54a50aac232b6295b7d0c18448b5529ed508",

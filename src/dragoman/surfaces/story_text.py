@@ -29,10 +29,18 @@ _CHUNKED: Final = frozenset(("thought", "terminal"))
 _SEPARATORS: Final = {"thought": "", "terminal": "\n"}
 
 
+_PROGRESS: Final = frozenset(("task.progressed", "intent.updated"))
+"""Events by which one request records the same progress with a task and with its intent."""
+
+
 def join_chunks(items: Iterable[Item]) -> Iterator[Item]:
-    """Join pieces of a thought or of a terminal's output that follow each other."""
+    """Join pieces of a thought or of a terminal's output that follow each other, and show progress
+    once that a task and its intent both have.
+    """
     last: Item | None = None
     for item in items:
+        if last is not None and last.cause == item.cause and {last.type, item.type} == _PROGRESS:
+            continue
         if last is not None and item.kind in _CHUNKED and _continues(last, item):
             text = f"{last.text}{_SEPARATORS[item.kind]}{item.text}"
             last = replace(last, text=text)

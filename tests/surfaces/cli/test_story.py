@@ -65,6 +65,23 @@ def test_markdown_keeps_hostile_words_in_fenced_blocks(told: Console) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", shown)
 
 
+@proves("STORY-ORDER", "DIALECTS-MEET")
+def test_progress_of_a_task_and_of_its_intent_is_shown_once(dragoman: Console) -> None:
+    dragoman.ask("agent", "add", "ada")
+    skills = {"agent_id": "ada", "skills": ["python"]}
+    dragoman.ask("call", "ccos.register", json.dumps(skills), "--as", "ada")
+    dragoman.ask("delegate", "python", "--id", "i-1")
+    update = {"intent_id": "i-1", "agent_id": "ada", "progress": 50, "message": "half way"}
+    dragoman.ask("call", "ccos.update", json.dumps(update), "--as", "ada")
+    dragoman.ask("task", "update", "i-1", "--notes", "nearly", "--as", "ada")
+    shown = dragoman("story", "i-1").out
+    assert shown.count("half way") == shown.count("nearly") == 1
+    assert "ada: 50" in shown
+    items = dragoman.ask("story", "i-1")["items"]  # which is what the ledger has
+    types = [item["type"] for item in items if "progress" in item["type"] or ".upd" in item["type"]]
+    assert types == ["intent.updated", "task.progressed", "task.progressed", "intent.updated"]
+
+
 @proves("STORY-ORDER", "STORY-INERT")
 def test_html_page_has_no_script_and_loads_nothing(told: Console, tmp_path: Path) -> None:
     page = tmp_path / "story.html"

@@ -42,7 +42,7 @@ from dragoman.core.limits import (
 )
 from dragoman.core.read import Decision, LeaseChange, Read
 from dragoman.core.task import unblock_events
-from dragoman.core.task_state import RESULT_PREFIX, Task, TaskTransitioned
+from dragoman.core.task_state import RESULT_PREFIX, Task, TaskProgressed, TaskTransitioned
 from dragoman.core.timestamps import to_rfc3339
 
 MAY_DELIVER: frozenset[Role] = MAY_DISPATCH | frozenset[Role]({"agent"})
@@ -108,7 +108,9 @@ def decide_result(command: ReceiveResult, read: Read, now: int) -> Decision | Re
 
 
 def decide_update(command: UpdateIntent, read: Read, now: int) -> Decision | Refusal:
-    """Record an update from the agent of the open request; from anybody else it is an anomaly."""
+    """Record an update from the agent of the open request, and note its words with the task; from
+    anybody else it is an anomaly.
+    """
     refusal = (
         check_text("message", command.message, MAX_TEXT)
         or check_range("sequence", command.sequence, 0, MAX_SAFE_INTEGER)
@@ -147,6 +149,10 @@ def decide_update(command: UpdateIntent, read: Read, now: int) -> Decision | Ref
             command.partial,
         )
     )
+    share = "" if command.progress is None else f"{command.progress:g} %"
+    if share or command.message:
+        # In the work log as well; the intent, which has changed, does not follow it.
+        workflow.record_task(TaskProgressed(share, command.message))
     return Decision(workflow_receipt(workflow), workflow.events)
 
 
