@@ -12,6 +12,7 @@ from dragoman.core.attempt import (
     LimitAttempt,
 )
 from dragoman.core.errors import Refusal
+from dragoman.core.task_state import TaskTransitioned
 from tests.core.world import HUB, HUMAN, NOW, ORCHESTRATOR, World, held, task
 from tests.requirements import proves
 
@@ -52,6 +53,17 @@ def test_limit_that_has_ended_or_has_no_end_is_a_short_rest(
     world.do(ALICE, LimitAttempt("T", until))
     assert world.agents["alice"].pause is not None
     assert world.agents["alice"].pause.until == NOW + pause
+
+
+@pytest.mark.parametrize(
+    ("pauses", "said"),
+    [(True, ", tried again at 2026-02-09T14:45:00.000Z"), (False, "")],
+)
+def test_unknown_end_is_told(world: World, pauses: bool, said: str) -> None:
+    events = world.do(ALICE, LimitAttempt("T", pauses=pauses)).events
+    moved = events[0][1]
+    assert isinstance(moved, TaskTransitioned)
+    assert moved.reason == f"usage limit of alice, its end unknown{said}"
 
 
 def test_longer_pause_stays(world: World) -> None:

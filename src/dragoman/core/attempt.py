@@ -343,13 +343,17 @@ def decide_limit_attempt(command: LimitAttempt, read: Read, now: int) -> Decisio
     )
     if refusal:
         return refusal
-    end = f" until {to_rfc3339(command.until)}" if command.until else ""
-    reason = f"usage limit of {holder.name}{end}"
+    pause_end = _limit_end(command.until, now)
+    if command.until:
+        reason = f"usage limit of {holder.name} until {to_rfc3339(command.until)}"
+    else:
+        again = f", tried again at {to_rfc3339(pause_end)}" if command.pauses else ""
+        reason = f"usage limit of {holder.name}, its end unknown{again}"
     text = f"{reason}: {command.reason}"[: limits.MAX_REASON] if command.reason else reason
     released = Transitioned(task.status, "ready", text, is_taken=holder != read.actor)
     events: StreamEvents = ((task_stream(task.id), released),)
     record, stream = read.agent(holder.name), agent_stream(holder.name)
-    pause = AgentPaused(reason, _limit_end(command.until, now))
+    pause = AgentPaused(reason, pause_end)
     if command.pauses and record is None and holder.role == "agent":
         events = (*events, (stream, AgentRegistered(holder.name, "agent")), (stream, pause))
     elif command.pauses and record is not None and not _is_paused_as_long(record, pause, now):
