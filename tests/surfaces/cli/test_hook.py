@@ -1,7 +1,9 @@
 """`hook`: sessions of coding agents in `status`, and letters at their next turn."""
 
 import json
+import os
 import shlex
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from dragoman.surfaces.cli.agent_clients import CLIENTS
+from tests.e2e.program import COMMAND
 from tests.requirements import proves
 from tests.surfaces.cli.console import CommandResult, Console
 
@@ -164,6 +167,22 @@ def test_agent_is_never_stopped(
     assert Console(tmp_path / "nowhere")("hook", "codex") == CommandResult(0, "", "")
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(event.encode())))
     assert dragoman("hook", "codex", "--as", "nobody-knows") == CommandResult(0, "", "")
+
+
+def test_hub_that_hangs_is_given_up_before_it_is_called_silent() -> None:
+    event = json.dumps({"hook_event_name": "Stop", "session_id": "s"})
+    with socket.create_server(("127.0.0.1", 0)) as hangs:
+        url = f"http://127.0.0.1:{hangs.getsockname()[1]}"
+        done = subprocess.run(
+            (*COMMAND, "--url", url, "hook", "claude-code", "--as", "ada"),
+            input=event,
+            text=True,
+            capture_output=True,
+            env=os.environ | {"DRAGOMAN_TOKEN": "drg_ada_x_y"},
+            check=True,
+        )
+    assert done.stdout == ""
+    assert done.stderr == ("store_unavailable: the hub has not answered a hook in 1.5 s\n")
 
 
 @proves("CONNECT-UNTOUCHED")

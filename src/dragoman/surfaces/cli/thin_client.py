@@ -27,6 +27,8 @@ _SILENCE_SECONDS = 10.0
 """A hub that is well sends something every other second, as long as a command takes."""
 _TELL_SECONDS = 3.0
 """After so long a silence the caller is told what the command waits for."""
+_HOOK_SECONDS = 1.5
+"""A coding agent waits for its hook at every event."""
 _LOCAL_OPTIONS = ("--help", "--show-completion", "--install-completion")
 _VALUE_OPTIONS = ("--data", "--url", "--token-file", "--store", "--as", "--now")
 """Options before a command that are followed by a value."""
@@ -79,13 +81,30 @@ def run_in_hub(args: list[str]) -> int | None:
     options, command, rest = _split_options(args)
     named = options.get("--data")
     url = options.get("--url") or ("" if named else os.environ.get("DRAGOMAN_URL", ""))
+    is_hook = command == "hook"
     try:
+        if is_hook:
+            _limit_time(_HOOK_SECONDS)
         if url:
             return _run_elsewhere(url, options, command, rest)
         return _run_beside(rest, named or os.environ.get("DRAGOMAN_DATA") or "")
     except HubFailure as error:
         failure = _failure(error.code, f"{error}", is_json="--json" in args)
-        return 1 if _print_output([failure]) is None else 0
+        return 1 if _print_output([failure]) is None and not is_hook else 0
+    finally:
+        if is_hook:
+            _limit_time(0)
+
+
+def _limit_time(seconds: float) -> None:
+    """Give up on the hub after this time; 0: never."""
+    import signal
+
+    def give_up(*_: object) -> "NoReturn":
+        raise HubFailure("store_unavailable", f"the hub has not answered a hook in {seconds:g} s")
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _split_options(args: list[str]) -> "tuple[dict[str, str], str, list[str]]":
