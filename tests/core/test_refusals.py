@@ -167,6 +167,11 @@ def test_refusal_can_be_raised() -> None:
     assert str(refused) == "not_ready: T is backlog"
 
 
+@proves("REFUSAL-CODES")
+def test_equal_refusals_may_name_different_fields() -> None:
+    assert {REFUSAL, REFUSAL.with_path("task"), REFUSAL.with_command(1)} == {REFUSAL}
+
+
 @proves("REFUSAL-RECORDED")
 def test_refusal_is_recorded_with_command_target_code_and_detail() -> None:
     event = record_refusal(ActorRecord(), "task.claim", "T", REFUSAL, NOW)

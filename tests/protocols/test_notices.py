@@ -166,7 +166,8 @@ def test_table_has_every_message_of_each_dialect() -> None:
     said = {
         name: {key.partition(" ")[0] for key in examples} for name, examples in EXAMPLES.items()
     }
-    events = {one.__struct_config__.tag for one in Payload.__subclasses__()}
+    kinds = [one for one in Payload.__subclasses__() if one.__module__.startswith("dragoman.")]
+    events = {one.__struct_config__.tag for one in kinds}
     assert said["aof"] == {*MESSAGES}
     assert said["agentmail"] == {one.value for one in MessageType} - {"UNKNOWN"} | {"other"}
     assert said["acp"] == {*ACTION_SHAPES, *MESSAGE_TYPES} - UNTRANSLATED
