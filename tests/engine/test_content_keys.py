@@ -2,9 +2,17 @@
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from dragoman.core.actor import RECEIVED_PER_MINUTE, MessageReceived
-from dragoman.core.attempt import ClaimTask, ReleaseTask, RenewLease, ReportOutcome
+from dragoman.core.actor import HUB_ACTOR, RECEIVED_PER_MINUTE, MessageReceived
+from dragoman.core.attempt import (
+    ClaimTask,
+    ExpireLease,
+    LimitAttempt,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+)
 from dragoman.core.base import Command
 from dragoman.core.task_state import CreateTask, NoteTask, WarnTask
 from dragoman.engine.group_commit import Engine
@@ -12,7 +20,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.request import Committed
 from dragoman.engine.verify import check_stored_states
 from dragoman.system.clock import SequentialIds
-from tests.engine.lab import ALICE, BOB, HUMAN, Lab
+from tests.engine.lab import ALICE, BOB, HUMAN, TTL, Lab
 from tests.requirements import proves
 
 RECEIPT_EVENT = MessageReceived("aof", "completion.report", "T")
@@ -114,3 +122,46 @@ def test_messages_without_effect_are_rate_limited_per_actor(lab: Lab) -> None:
     send(lab, ReportOutcome("T", "done"), content=b"later")
     assert lab.store.head() - before == RECEIVED_PER_MINUTE + 1
     assert list(check_stored_states(lab.store, lambda _: None)) == []
+
+
+ENDS = (
+    ReleaseTask("T", "not mine"),
+    LimitAttempt("T", pauses=False),
+    ReportOutcome("T", "failed", "no", apply=True, is_own=True),
+)
+"""Commands that return a task to its queue, without key and message."""
+
+
+@proves("IDEM-REPEAT")
+@pytest.mark.parametrize("command", ENDS)
+def test_end_of_an_attempt_is_a_repeat_by_its_content(lab: Lab, command: Command) -> None:
+    claim_task(lab)
+    first = lab.hub.submit(ALICE, command)
+    before = lab.lines()
+
+    assert lab.hub.submit(ALICE, command) == replace(first, repeated=True)
+    assert lab.lines() == before
+    assert lab.code(BOB, command) == "unassigned_task"
+    assert lab.code(ALICE, ReleaseTask("T", "another")) == "lease_lost"
+
+
+@proves("IDEM-REPEAT", "LEASE-LATE")
+@pytest.mark.parametrize("command", ENDS)
+def test_end_of_an_attempt_is_no_repeat_in_a_later_one(lab: Lab, command: Command) -> None:
+    claim_task(lab)
+    lab.do(ALICE, command)
+    lab.clock.advance(60_000)
+    lab.do(BOB, ClaimTask("T", "bob"))
+
+    assert lab.code(ALICE, command) == "lease_lost"
+    assert lab.task("T").assignee == "bob"
+
+
+@proves("LEASE-LATE")
+@pytest.mark.parametrize("command", ENDS)
+def test_agent_whose_lease_was_lost_has_nothing_to_repeat(lab: Lab, command: Command) -> None:
+    claim_task(lab)
+    lab.clock.advance(TTL)
+    lab.do(HUB_ACTOR, ExpireLease("T"))
+
+    assert lab.code(ALICE, command) == "lease_lost"

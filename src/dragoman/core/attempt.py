@@ -32,7 +32,7 @@ from dragoman.core.authority import (
     holder_objection,
 )
 from dragoman.core.backoff import Backoff, backoff_delay
-from dragoman.core.base import DEFAULT_LEASE_MS, Outcome, Status, TaskCommand
+from dragoman.core.base import DEFAULT_LEASE_MS, Command, Outcome, Status, TaskCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import agent_stream, check_agent, check_session, task_stream
 from dragoman.core.read import Decision, LeaseChange, Read, StreamEvents, task_receipt
@@ -142,6 +142,17 @@ class ReportOutcome(TaskCommand, frozen=True, tag="task.report"):
     """Number of the attempt that a final result is about, where it is stated."""
     is_own: bool = False
     """Refuse a report that has taken effect already unless its agent repeats it."""
+
+
+def returns_attempt(command: Command) -> bool:
+    """True for what ends an attempt and makes its task ready: once in an attempt, and nothing in
+    the task's status tells a repeat."""
+    return isinstance(command, ReleaseTask | LimitAttempt) or (
+        isinstance(command, ReportOutcome)
+        and command.outcome == "failed"
+        and command.apply
+        and command.is_own
+    )
 
 
 class EndAttempt(TaskCommand, frozen=True, tag="attempt.end"):

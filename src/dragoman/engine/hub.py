@@ -7,6 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.core.actor import Actor, MessageReceived
+from dragoman.core.attempt import returns_attempt
 from dragoman.core.base import Command
 from dragoman.engine.group_commit import Engine
 from dragoman.engine.ports import Clock, Store
@@ -77,6 +78,10 @@ class Hub:
         """Make a redacted request for these commands, with an id of its own."""
         if self._via_suffix and not actor.via.endswith(self._via_suffix):
             actor = replace(actor, via=f"{actor.via} {self._via_suffix}".lstrip())
+        if not options.get("key") and len(commands) == 1 and returns_attempt(commands[0]):
+            # Neither message nor key tells its repeat, so its content does, within the attempt.
+            content = msgspec.json.encode((actor.label, commands[0]))
+            options |= {"key": self.content_key(content), "per_attempt": True}
         return self.redaction.redact(Request(actor, commands, self._new_id(), **options))
 
     def _with_redaction_warnings(self, outcome: Outcome, request: Request) -> Committed:

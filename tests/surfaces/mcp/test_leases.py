@@ -14,6 +14,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from dragoman.core.actor import Actor
 from dragoman.core.attempt import ClaimTask, ExpireLease, FlagAttempt
+from dragoman.core.errors import Refused
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.auth import Principal
 from dragoman.engine.queries.tasks import TaskView, find_task
@@ -22,7 +23,7 @@ from dragoman.surfaces.mcp.context import HubContext, HubContextProvider
 from dragoman.surfaces.mcp.leases import HeldLeases
 from dragoman.surfaces.mcp.remote import RelayedLeases, RemoteHub, connect_remote
 from dragoman.surfaces.mcp.tool import ToolCall, ToolResult
-from dragoman.surfaces.mcp.tools import build_tools
+from dragoman.surfaces.mcp.tools import ClaimArguments, build_tools, claim_task
 from tests.e2e.program import COMMAND, Program
 from tests.requirements import proves
 from tests.surfaces.http.hub_server import HERA, HubServer
@@ -220,6 +221,38 @@ def test_two_clients_of_one_name_keep_their_own(connection: Connection) -> None:
     assert connection.view("t-2").task.status == "ready"
     assert alive.take_lost(server.store, ADA.actor) == []
     assert len(gone.take_lost(server.store, ADA.actor)) == 1
+
+
+def test_client_is_answered_its_own_claim_again_and_another_under_its_name_is_refused(
+    connection: Connection,
+) -> None:
+    server = connection.server
+    own, other = HeldLeases(server.clock), HeldLeases(server.clock)
+
+    def claim(leases: HeldLeases) -> Any:
+        context = HubContext(
+            server.hub,
+            server.deps.router,
+            server.deps.settings,
+            ADA.actor,
+            leases,
+            TaskBranches(Path(), server.deps.settings, server.deps.hub),
+        )
+        return claim_task(context, ClaimArguments("t-1"))
+
+    async def claim_over_http() -> Any:
+        return await connection.call("claim", task="t-1")
+
+    told = ("task", "attempt", "fence", "expiresAt", "agent")
+    first, entries = claim(own), server.store.head()
+    again = claim(own)
+    assert [again[key] for key in told] == [first[key] for key in told]
+    assert server.store.head() == entries
+    with pytest.raises(Refused, match="already_claimed"):
+        claim(other)
+    assert asyncio.run(claim_over_http()).code == "already_claimed"
+    server.submit(MoveTask("t-1", "ready"), actor=HERA)
+    assert claim(own)["attempt"] == 2
 
 
 def test_clients_that_have_gone_are_forgotten(connection: Connection) -> None:

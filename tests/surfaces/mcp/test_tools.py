@@ -77,6 +77,30 @@ def test_task_goes_from_claim_to_complete(server: HubServer, mode: str) -> None:
     ]
 
 
+@proves("MCP-TOOLS", "IDEM-REPEAT")
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("release", {}),
+        ("complete", {"outcome": "failed", "notes": "no"}),
+        ("task_limit", {"until": "2026-02-09T21:00:00Z"}),
+    ],
+)
+def test_end_of_an_attempt_again_succeeds(
+    server: HubServer, tool: str, arguments: dict[str, Any]
+) -> None:
+    server.add_agent("yve")
+    task = server.submit(CreateTask("Mend it", ready=True))
+
+    async def end_twice(client: Client) -> None:
+        await call_tool(client, "claim", task=task)
+        first = await call_tool(client, tool, task=task, **arguments)
+        assert await call_tool(client, tool, task=task, **arguments) == first
+        assert await refusal_code(client, "release", task=task, reason="late") == "lease_lost"
+
+    run_with_client(server, "yve", end_twice)
+
+
 @proves("MCP-TOOLS")
 def test_concurrent_claims_get_different_tasks(server: HubServer) -> None:
     server.add_agent("zed")

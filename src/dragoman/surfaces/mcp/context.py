@@ -134,5 +134,5 @@ class HubContextProvider:
         actor = replace(principal.actor, via=VIA)
         if actor not in self._leases:
             kept = {other: held for other, held in self._leases.items() if not held.is_forgotten()}
-            self._leases = kept | {actor: HeldLeases(self._hub.clock)}
+            self._leases = kept | {actor: HeldLeases(self._hub.clock, is_shared=True)}
         return actor, self._leases[actor]

@@ -42,8 +42,10 @@ class HeldLeases:
     is flagged as quiet all the same.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, is_shared: bool = False) -> None:
+        """`is_shared`: several clients under one name may have claimed them."""
         self._clock = clock
+        self._is_shared = is_shared
         self._held: dict[str, _HeldLease] = {}
         # Calls of one client run in several threads.
         self._lock = Lock()
@@ -58,6 +60,14 @@ class HeldLeases:
                     self._held.pop(task, None)
                 else:
                     self._held[task] = _HeldLease(lease.fence, lease.ttl_ms, self._clock.now())
+
+    def has_claimed(self, store: Store, task: str) -> bool:
+        """True if this client, and no other under its name, holds the task by any of its names."""
+        view = find_task(store, task)
+        if self._is_shared or not isinstance(view, TaskView) or view.lease is None:
+            return False
+        held = self._held.get(view.task.id)
+        return held is not None and held.fence == view.lease.fence
 
     def is_due(self) -> bool:
         """True if a lease is due for renewal."""

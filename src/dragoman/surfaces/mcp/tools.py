@@ -341,9 +341,9 @@ class ClaimArguments(Arguments, frozen=True):
 def claim_task(context: HubContext, arguments: ClaimArguments) -> dict[str, Any]:
     """Claim a task."""
     ttl_ms = arguments.minutes * _MINUTE_MS or context.settings.leases.ttl_ms
-    receipt = context.submit(
-        ClaimTask(arguments.task, context.actor.name, arguments.session, ttl_ms)
-    )
+    is_repeat = context.leases.has_claimed(context.hub.store, arguments.task)
+    claim = ClaimTask(arguments.task, context.actor.name, arguments.session, ttl_ms)
+    receipt = context.submit(replace(claim, renew_if_held=is_repeat))
     view = context.find_task(receipt.task)
     briefing = find_briefing(context.hub.store, view.task)
     about = task_brief(view, context.now, body=True)
