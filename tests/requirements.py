@@ -689,6 +689,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "is found.",
     ),
     Requirement(
+        "LEDGER-INCLUSION",
+        "Ledger",
+        "An entry is proven to be among those that a checkpoint signed by the path of RFC 9162; "
+        "what was changed, cut or signed elsewhere is not.",
+    ),
+    Requirement(
         "VERIFY-HASHES",
         "Ledger",
         "verify checks every hash and every indexed copy, and names the first bad position: "
@@ -1628,6 +1634,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "HTTP",
         "POST /v1/ledger/verify checks every hash, version and position for people and "
         "orchestrators, and names the position of what was changed.",
+    ),
+    Requirement(
+        "HTTP-PROOF",
+        "HTTP",
+        "GET /v1/ledger/checkpoints lists what was signed, and GET /v1/ledger/proof proves an "
+        "entry, for people and orchestrators, by a path that anybody can follow.",
     ),
     Requirement(
         "HTTP-TOKENS",

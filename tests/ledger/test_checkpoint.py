@@ -17,6 +17,7 @@ from dragoman.ledger.checkpoint import (
     Checkpoint,
     checkpoint_tree,
     extend_tree,
+    find_checkpoint_of,
     key_id,
     make_checkpoint,
     read_checkpoint,
@@ -166,3 +167,14 @@ def test_each_line_is_judged_by_itself() -> None:
     assert [one.size for one in valid] == [valid[0].size] * 2
     assert [one.line for one in invalid] == [2, 3]
     assert "it is empty" in invalid[0].reason
+
+
+@proves("LEDGER-INCLUSION")
+def test_first_valid_checkpoint_that_signs_an_entry_is_found() -> None:
+    larger = make_checkpoint("ledger-1", extend_tree(TREE, [b"four"]), AT, PUBLIC)
+    lines = [b"nonsense", with_fields(signature="00"), LINE, sign_checkpoint(larger, PRIVATE)]
+    sizes = [getattr(find_checkpoint_of(lines, PUBLIC, at), "size", None) for at in (1, 3, 4, 5)]
+    assert sizes == [3, 3, 4, None]
+    found = find_checkpoint_of(lines, PUBLIC, 1)
+    assert found is not None
+    assert found.signature == json.loads(LINE)["signature"]

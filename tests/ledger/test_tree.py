@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.ledger.checkpoint import EMPTY_TREE, Tree, extend_tree, tree_root
+from dragoman.ledger.checkpoint import (
+    EMPTY_TREE,
+    Tree,
+    extend_tree,
+    inclusion_path,
+    path_root,
+    subtree_at,
+    tree_root,
+)
 from tests.requirements import proves
 
 pytestmark = proves("LEDGER-TREE")
@@ -52,6 +60,43 @@ def merkle_tree_hash(leaves: Sequence[bytes]) -> bytes:
         split *= 2
     left, right = merkle_tree_hash(leaves[:split]), merkle_tree_hash(leaves[split:])
     return sha256(b"\x01" + left + right).digest()
+
+
+def merkle_path(index: int, leaves: Sequence[bytes]) -> tuple[bytes, ...]:
+    """Compute the definition of RFC 9162, section 2.1.3.1, literally."""
+    if len(leaves) == 1:
+        return ()
+    split = 1
+    while split * 2 < len(leaves):
+        split *= 2
+    left, right = leaves[:split], leaves[split:]
+    if index < split:
+        return (*merkle_path(index, left), merkle_tree_hash(right))
+    return (*merkle_path(index - split, right), merkle_tree_hash(left))
+
+
+@proves("LEDGER-INCLUSION")
+@pytest.mark.parametrize("size", [*range(1, 40), 64, 100])
+def test_path_of_every_leaf_is_that_of_the_definition(size: int) -> None:
+    leaves = [str(number).encode() for number in range(size)]
+    tree = extend_tree(EMPTY_TREE, leaves)
+    for index, leaf in enumerate(leaves):
+        first, count = subtree_at(size, index)
+        path = inclusion_path(tree, index, leaves[first : first + count])
+        assert path == merkle_path(index, leaves)
+        assert path_root(leaf, index, size, path) == tree_root(tree)
+        assert path_root(leaf + b"!", index, size, path) != tree_root(tree)
+
+
+@proves("LEDGER-INCLUSION")
+def test_path_does_not_lead_from_another_place() -> None:
+    leaves = [b"same"] * 7
+    tree = extend_tree(EMPTY_TREE, leaves)
+    path = inclusion_path(tree, 6, leaves[6:])
+    assert path_root(b"same", 6, 7, path) == tree_root(tree)
+    assert path_root(b"same", 5, 7, path) != tree_root(tree)
+    with pytest.raises(ValueError, match="7 leaves has none with the index 7"):
+        subtree_at(7, 7)
 
 
 @pytest.mark.parametrize("size", range(len(KNOWN_ROOTS)))

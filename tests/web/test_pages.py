@@ -200,6 +200,26 @@ def test_ledger_is_shown_and_verified(browser: Browser, fleet: Fleet) -> None:
         visited.check()
 
 
+def test_ledger_lists_checkpoints_and_proves_an_entry_on_click(
+    browser: Browser, fleet: Fleet
+) -> None:
+    with visit(browser, fleet) as visited:
+        page = visited.go("/ledger?at=3")
+        entries = page.get_by_role("list", name="Entries, the newest first")
+        here = entries.get_by_role("listitem").filter(has_text=re.compile(r"^#3\D"))
+        here.get_by_role("button", name="Proof").click()
+        proof = fleet.call("/v1/ledger/proof?position=3")
+        expect(here.get_by_role("status")).to_contain_text("verified as entry 3 of the")
+        expect(here.get_by_role("status")).to_contain_text(proof["checkpoint"]["root"])
+        path = here.get_by_role("list", name="Path to the root").get_by_role("listitem")
+        expect(path).to_have_text(proof["path"])
+        page.get_by_text("Signed checkpoints").click()
+        signed = page.get_by_role("table", name="Checkpoints, the newest first")
+        last, *_ = fleet.call("/v1/ledger/checkpoints")["checkpoints"]
+        expect(signed).to_contain_text(last["signature"])
+        visited.check()
+
+
 def test_task_is_shown_as_it_was(browser: Browser, empty_fleet: Fleet) -> None:
     fleet = empty_fleet
     fleet.create("grown", "It has grown")

@@ -101,6 +101,7 @@ def build_hub(
             start_command=_command_starter(directory, parts, settings),
             is_stopping=lambda: dispatcher.is_stopping,
             task_branches=TaskBranches(data, settings, hub),
+            checkpoints=directory.checkpoints,
         )
         app = build_app(deps, {MCP_PATH: _mcp_app(directory, deps.timeouts)})
         bound = (server := HttpServer(app, settings.http)).bind()

@@ -4,7 +4,7 @@ The ledger's store keeps how far each file had come: how many lines, how many by
 of the last line. A file that is shorter, another one, or gone was not left so by the hub.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
@@ -16,9 +16,12 @@ from msgspec import Struct
 from dragoman.ledger.checkpoint import (
     BadCheckpoint,
     Checkpoint,
+    SignedCheckpoint,
     Tree,
+    find_checkpoint_of,
     make_checkpoint,
     read_checkpoint,
+    read_signed_checkpoint,
     sign_checkpoint,
 )
 from dragoman.system.keys import LedgerKey
@@ -86,6 +89,19 @@ class CheckpointFile:
         Skipping invalid lines at the end is no weakness: an attacker could as well remove them.
         """
         return self._find_newest()[0]
+
+    def newest(self) -> Iterator[SignedCheckpoint | None]:
+        """Read the lines, the newest first; None for one that does not hold."""
+        with closing(read_lines_reversed(self.path)) as lines:
+            for line in lines:
+                try:
+                    yield read_signed_checkpoint(line, self._key.public)
+                except BadCheckpoint:
+                    yield None
+
+    def find_checkpoint_of(self, position: int) -> SignedCheckpoint | None:
+        """Find the first valid checkpoint that signs the entry at this position."""
+        return find_checkpoint_of(self.lines(), self._key.public, position)
 
     def invalid_lines_at_end(self) -> int:
         """Number of invalid lines after the newest valid checkpoint."""

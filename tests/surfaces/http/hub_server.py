@@ -34,6 +34,7 @@ from dragoman.surfaces.http import HttpDeps, HttpServer, Timeouts, build_app
 from dragoman.surfaces.http.app import HttpApp
 from dragoman.surfaces.http.auth import PeerPolicy
 from dragoman.surfaces.http.sessions import Sessions
+from dragoman.system.checkpoint_file import CheckpointFile
 from dragoman.system.clock import ManualClock, SequentialIds
 
 START = 1_770_670_500_000
@@ -90,6 +91,7 @@ class HubServer:
         service_health: Callable[[], Mapping[str, HealthProblem]] = dict[str, HealthProblem],
         agent_states: Callable[[], Sequence[AgentState]] = list[AgentState],
         is_stopping: Callable[[], bool] = bool,
+        checkpoints: CheckpointFile | None = None,
         is_hinted: bool = True,
     ) -> None:
         self._is_hinted = is_hinted
@@ -116,6 +118,7 @@ class HubServer:
             service_health=service_health,
             agent_states=agent_states,
             is_stopping=is_stopping,
+            checkpoints=checkpoints,
             timeouts=timeouts or Timeouts(),
         )
         if monotonic is not None:

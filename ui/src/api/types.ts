@@ -139,6 +139,11 @@ export interface CheckResultResource {
   output: string;
 }
 
+export interface CheckpointList {
+  checkpoints: readonly (SignedCheckpoint)[];
+  invalid: number;
+}
+
 export interface CheckpointResource {
   by: string | null;
   at: string;
@@ -256,6 +261,14 @@ export interface Edit {
   blocked_by?: readonly (string)[];
   not_blocked_by?: readonly (string)[];
   checks?: readonly (string)[] | null;
+}
+
+export interface EntryProof {
+  position: number;
+  hash: string;
+  checkpoint: SignedCheckpoint | null;
+  path: readonly (string)[];
+  verified: boolean;
 }
 
 export interface EntryResource {
@@ -731,6 +744,16 @@ export interface Signature {
   expires: string;
   value: string;
   key?: string;
+}
+
+export interface SignedCheckpoint {
+  ledger: string;
+  size: number;
+  root: string;
+  peaks: readonly (string)[];
+  at: string;
+  key: string;
+  signature: string;
 }
 
 export interface SignedMessage {

@@ -13,6 +13,7 @@ import page from "../parts/page.module.css";
 import { Empty, Failed, Loading } from "../parts/states";
 import { Moment } from "../parts/time";
 import { plain } from "../task/story";
+import { Checkpoints, Proof } from "./Proof";
 import { Verify } from "./Verify";
 
 const FAMILIES = ["task", "question", "mail", "handoff", "agent", "turn", "trace", "intent", "wave", "command", "token"];
@@ -67,6 +68,7 @@ export function Ledger() {
           {end !== null && <Button onClick={() => (at ? setParameters({}, { replace: true }) : setEnd(null))}>Newest</Button>}
           <Verify />
         </header>
+        <Checkpoints />
         {entries.length === 0 ? (
           <Empty>There are no entries {type ? `of the kind ${type}` : ""} {task ? `of ${task}` : ""} here.</Empty>
         ) : (
@@ -104,7 +106,7 @@ function Entry({ entry, isHere }: { entry: EntryResource; isHere: boolean }) {
             {entry.via && `, by ${entry.via}`}
           </li>
           <li>
-            hash <code>{entry.hash}</code>
+            hash <code>{entry.hash}</code> <Proof position={entry.position} />
           </li>
           <li>
             <Link href={`/board?at=${entry.position}`}>The board as of this entry</Link>

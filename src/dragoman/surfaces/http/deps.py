@@ -19,6 +19,7 @@ from dragoman.engine.subscribe import CommitHints
 from dragoman.files.task_branches import TaskBranches
 from dragoman.services.dispatch.agent_slots import AgentState
 from dragoman.surfaces.http.sessions import Sessions
+from dragoman.system.checkpoint_file import CheckpointFile
 
 
 class Timeouts(Struct, frozen=True):
@@ -73,6 +74,8 @@ class HttpDeps(Struct, frozen=True):
     """Returns whether the hub gives out no more work."""
     task_branches: TaskBranches | None = None
     """Differences and merges of the branches of tasks; None: no repository is known."""
+    checkpoints: CheckpointFile | None = None
+    """Signed checkpoints; None: nothing is signed."""
     timeouts: Timeouts = Timeouts()
     monotonic: Callable[[], float] = monotonic
     """Monotonic seconds, for rates and waits."""

@@ -28,15 +28,21 @@ class LedgerProof(Struct, frozen=True, rename="camel"):
 
 async def verify_ledger(call: Call) -> LedgerProof:
     """Check every hash, version and position of the ledger; one check runs at a time."""
-    actor, monotonic = call.principal.actor, call.context.deps.monotonic
-    if actor.role not in MAY_PAUSE:
-        raise Refused(
-            Refusal("not_authorized", f"{actor.label} may not verify: it costs a whole reading")
-        )
+    check_may_verify(call)
+    monotonic = call.context.deps.monotonic
     async with call.context.verify_lock:
         started_at = monotonic()
         entries, streams, findings = await call.context.read(_check)
         return LedgerProof(entries, streams, findings, round((monotonic() - started_at) * 1_000))
+
+
+def check_may_verify(call: Call) -> None:
+    """Refuse those for whom the hub does not read the whole ledger."""
+    actor = call.principal.actor
+    if actor.role not in MAY_PAUSE:
+        raise Refused(
+            Refusal("not_authorized", f"{actor.label} may not verify: it costs a whole reading")
+        )
 
 
 def _check(store: Store) -> tuple[int, int, tuple[str, ...]]:
