@@ -68,7 +68,8 @@ def test_question_is_shown_until_the_next_turn(dragoman: Console, send: Send) ->
     assert "waits for input" in dragoman("status").out
     assert "may it use Bash: rm -rf build" in dragoman("agent", "show", "ada").out
     # It is said again in general words.
-    send("Notification", notification_type="permission_prompt", message="It needs your permission")
+    send("Notification", notification_type="permission_prompt", message="It needs you")
+    send("Notification", message="It needs your permission")
     assert waiting(dragoman) == [text]
     send("PostToolUse", tool_name="Bash")
     assert (state(dragoman), waiting(dragoman)) == (["working"], [])
@@ -78,6 +79,56 @@ def test_question_is_shown_until_the_next_turn(dragoman: Console, send: Send) ->
     assert waiting(dragoman)[0].endswith(": Claude is waiting for your input")
     send("SessionEnd", reason="exit")
     assert (state(dragoman), waiting(dragoman)) == ([], [])
+
+
+QUESTIONS = {
+    "questions": [
+        {"question": "Which DB?", "options": [{"label": "Postgres"}, {"label": "SQLite"}]},
+        {"question": "Its name?"},
+    ]
+}
+PLAN = {"plan": "# Login\n\n1. Mend it\n2. Test it\n3. Tell it\n4. Rest\n5. Never shown\n"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "shown"),
+    [
+        ("AskUserQuestion", QUESTIONS, "Which DB? (Postgres / SQLite); Its name?"),
+        ("AskUserQuestion", {"questions": "?"}, "may it use AskUserQuestion?"),
+        (
+            "ExitPlanMode",
+            PLAN,
+            "may it carry out its plan: # Login / 1. Mend it / 2. Test it / 3. Tell it / 4. Rest",
+        ),
+        ("ExitPlanMode", {"plan": " "}, "may it use ExitPlanMode?"),
+    ],
+)
+def test_question_and_plan_are_shown(
+    dragoman: Console, send: Send, tool: str, arguments: object, shown: str
+) -> None:
+    send("PermissionRequest", tool_name=tool, tool_input=arguments)
+    assert waiting(dragoman) == [f"ada waits for input in session {SESSION}: {shown}"]
+
+
+@pytest.mark.parametrize(
+    ("event", "fields", "shown"),
+    [
+        ("Notification", IDLE, ["Claude is waiting for your input"]),
+        (
+            "Notification",
+            {"notification_type": "elicitation_dialog", "message": "Your e-mail?"},
+            ["Your e-mail?"],
+        ),
+        ("PostToolUseFailure", {"tool_name": "Bash"}, []),
+        ("Stop", {}, []),
+    ],
+)
+def test_question_that_nobody_answered_is_replaced(
+    dragoman: Console, send: Send, event: str, fields: dict[str, str], shown: list[str]
+) -> None:
+    send("PermissionRequest", **PERMISSION)
+    send(event, **fields)
+    assert [text.partition(f"{SESSION}: ")[2] for text in waiting(dragoman)] == shown
 
 
 def test_two_sessions_of_one_agent_wait_apart(dragoman: Console, send: Send) -> None:

@@ -69,7 +69,7 @@ CLIENTS: Final[Mapping[str, AgentClient]] = {
             "start `claude` here and approve the server `dragoman`; `/mcp` shows it",
             has_type=True,
             hooks=".claude/settings.json",
-            hook_events=(*_COMMON_EVENTS, "Notification", "StopFailure"),
+            hook_events=(*_COMMON_EVENTS, "PostToolUseFailure", "Notification", "StopFailure"),
         ),
         AgentClient(
             "codex",

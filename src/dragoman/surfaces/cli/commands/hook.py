@@ -1,8 +1,8 @@
 """`dragoman hook`: the hook of a coding agent tells the hub what its session does."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, cast
 
 from msgspec import Struct
 
@@ -27,11 +27,13 @@ _MAX_BYTES: Final = 8 * 1024 * 1024
 _MAX_LETTERS: Final = 5
 _MAX_HELD: Final = 100
 _MAX_LETTER_CHARS: Final = 4_000
+_MAX_PLAN_LINES: Final = 5
 
 _STATES: Final[Mapping[str, PresenceState]] = {
     "SessionStart": "idle",
     "UserPromptSubmit": "working",
     "PostToolUse": "working",
+    "PostToolUseFailure": "working",
     "PermissionRequest": "waiting",
     "Notification": "waiting",
     "Stop": "idle",
@@ -80,7 +82,7 @@ class _Event(Struct, frozen=True):
     state: PresenceState
     text: str
     is_reminder: bool
-    """It says again, later and in general words, that the session waits."""
+    """It says again, later and in general words, that the session waits for a permission."""
     limited: str = ""
     """Sentence about a usage limit that ended the turn."""
 
@@ -97,12 +99,14 @@ class _Event(Struct, frozen=True):
             return None
         if name == "Notification" and kind not in _WAITING_NOTIFICATIONS:
             return None
+        text = _question(name, given)[:MAX_REASON]
         return cls(
             name,
             session,
             _STATES[name],
-            _question(name, given)[:MAX_REASON],
-            is_reminder=name == "Notification",
+            text,
+            # Older programs name no kind.
+            is_reminder=name == "Notification" and "permission" in (kind or text),
             limited=_limit(name, given)[:MAX_REASON],
         )
 
@@ -113,9 +117,32 @@ def _question(name: str, given: Any) -> str:
         return f"{get_field(given, 'message') or ''}"
     if name != "PermissionRequest":
         return ""
-    arguments = get_field(given, "tool_input")
+    tool, arguments = get_field(given, "tool_name"), get_field(given, "tool_input")
+    if tool == "AskUserQuestion" and (asked := "; ".join(_asked(arguments))):
+        return asked
+    if tool == "ExitPlanMode" and (plan := _plan(arguments)):
+        return f"may it carry out its plan: {plan}"
     shown = get_field(arguments, "command") or get_field(arguments, "file_path") or ""
-    return f"may it use {get_field(given, 'tool_name')}{f': {shown}' if shown else '?'}"
+    return f"may it use {tool}{f': {shown}' if shown else '?'}"
+
+
+def _asked(arguments: Any) -> Iterator[str]:
+    """Questions of a model to its person, each with its options."""
+    for one in _items(arguments, "questions"):
+        labels = [f"{get_field(option, 'label')}" for option in _items(one, "options")]
+        options = f" ({' / '.join(labels)})" if labels else ""
+        yield f"{get_field(one, 'question')}{options}"
+
+
+def _plan(arguments: Any) -> str:
+    """First lines of a plan that a person is to approve."""
+    lines = f"{get_field(arguments, 'plan') or ''}".split("\n")
+    return " / ".join([line.strip() for line in lines if line.strip()][:_MAX_PLAN_LINES])
+
+
+def _items(holder: Any, name: str) -> list[Any]:
+    found = get_field(holder, name)
+    return cast(list[Any], found) if isinstance(found, list) else []
 
 
 _NOTHING_TO_SAY: Final = CommandResult({}, lambda _: None)
