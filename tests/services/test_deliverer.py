@@ -16,6 +16,7 @@ from dragoman.core.question_state import AnswerQuestion, AskQuestion
 from dragoman.core.task_state import CreateTask, MoveTask
 from dragoman.engine.operation import RawMessage
 from dragoman.engine.queries.mail import all_mail
+from dragoman.services import deliverer as module
 from dragoman.services.deliverer import Deliverer
 from tests.engine import handoffs
 from tests.engine.lab import ALICE, BOB, HUMAN
@@ -429,6 +430,42 @@ def test_message_that_is_too_long_and_words_without_a_task_are_not_delivered() -
     long = {"subject": "[t1] hi", "body_md": "x" * 190_000 + '"' * 9_000, "to": ["bob"]}
     case.hub.call("mail.send", ALICE, **long)
     assert case.deliver() == 0
+
+
+@proves("DELIVERY-DIALECT")
+def test_started_agent_is_shown_the_last_messages_about_its_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = Delivery("acp", "ccos")
+    hub = case.hub
+    for name in ("t1", "t2"):
+        hub.do(HUMAN, CreateTask(name, name, ready=True))
+
+    def tell(task: str, text: str) -> None:
+        payload = {"text": text}
+        hub.call(
+            "acp_send", ALICE, to=["bob"], type="knowledge.push", task_id=task, payload=payload
+        )
+
+    def shown(agent: str = "bob") -> list[str]:
+        service = Deliverer(hub.hub, DIALECTS, case.cursor, case.write)
+        return [str(one) for one in service.messages_about(hub.task("t1"), agent)]
+
+    for number in range(12):
+        tell("t1", f"word {number}.")
+    tell("t2", "of another task")
+    told = shown()
+    assert [f"word {number}." in text for number, text in enumerate(told, 2)] == [True] * 10
+    assert shown("alice") == shown("nobody") == []
+    monkeypatch.setattr(module, "_MAX_SHOWN_BYTES", 3_000)
+    tell("t1", "x" * 2_000)
+    tell("t1", "y" * 2_000)
+    assert ["yyy" in text for text in shown()] == [True]  # as much as there is room for
+    monkeypatch.setattr(module, "_MAX_WAITED_FOR", 0)
+    tell("t1", "later")
+    assert "later" not in str(shown())  # the service reads on before
+    case.deliver()
+    assert "later" in str(shown())
 
 
 @proves("DELIVERY-DIALECT")

@@ -7,7 +7,7 @@ a result. A repeated post has the id of the first, and is to be dropped.
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -36,9 +36,16 @@ class PostedAssignment(Struct, frozen=True, rename="camel"):
     url: str
     """URL of the hub."""
     token: str
+    delivered: tuple[Any, ...]
+    """Messages about the task that the agent got in its own dialect, oldest first."""
 
 
-def write_assignment(assignment: Assignment, token: Callable[[Assignment], str], url: str) -> bytes:
+def write_assignment(
+    assignment: Assignment,
+    token: Callable[[Assignment], str],
+    url: str,
+    delivered: Callable[[Assignment], tuple[Any, ...]],
+) -> bytes:
     """Write the assignment of an agent that speaks to the hub at this URL."""
     return msgspec.json.encode(
         PostedAssignment(
@@ -51,6 +58,7 @@ def write_assignment(assignment: Assignment, token: Callable[[Assignment], str],
             prompt=assignment.prompt,
             url=url,
             token=token(assignment),
+            delivered=delivered(assignment),
         )
     )
 

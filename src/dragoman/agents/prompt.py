@@ -1,7 +1,7 @@
 """Prompts of started agents: the task in its own words, the expectations, and how to report."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -48,6 +48,11 @@ task only.
 your work on this task.
 """
 
+_DELIVERED = """\
+## What was delivered to you about it
+
+In the dialect that you speak, as JSON, oldest first; what is not here any more is in your mailbox.
+"""
 
 _MESSAGE_START = re.compile("^(?=AOF/1 )", re.MULTILINE)
 """Start of a line that the hub would parse as a message."""
@@ -59,13 +64,15 @@ def build_prompt(
     intent: Intent | None = None,
     handoff: Handoff | None = None,
     briefing: Briefing | None = None,
+    delivered: Sequence[object] = (),
 ) -> str:
     """Build the prompt for a program; it does not depend on the time of writing.
 
-    `handoff` is the one by which the agent has the task.
+    `handoff` is the one by which the agent has the task, `delivered` the messages about it that the
+    agent got in its own dialect.
     """
     instructions = _HOW_TO_REPORT.format(task=task.aof_id, agent=agent)
-    return "\n".join((*_sections(task, agent, intent, handoff, briefing), instructions))
+    return "\n".join((*_sections(task, agent, intent, handoff, briefing, delivered), instructions))
 
 
 def build_remote_prompt(
@@ -74,10 +81,11 @@ def build_remote_prompt(
     intent: Intent | None = None,
     handoff: Handoff | None = None,
     briefing: Briefing | None = None,
+    delivered: Sequence[object] = (),
 ) -> str:
     """Build the prompt for an agent behind a URL; its token identifies it."""
     instructions = _HOW_TO_REPORT_ELSEWHERE.format(task=task.aof_id)
-    return "\n".join((*_sections(task, agent, intent, handoff, briefing), instructions))
+    return "\n".join((*_sections(task, agent, intent, handoff, briefing, delivered), instructions))
 
 
 def _sections(
@@ -86,6 +94,7 @@ def _sections(
     intent: Intent | None,
     handoff: Handoff | None,
     briefing: Briefing | None,
+    delivered: Sequence[object],
 ) -> Iterator[str]:
     """Sections of a prompt: text of others holds no terminal sequences and begins no section."""
     yield f"# {safe_text(task.title, one_line=True)}\n"
@@ -103,6 +112,9 @@ def _sections(
         yield from _handoff_section(handoff)
     if briefing is not None:
         yield from (f"## {head}\n\n{text}\n" for head, text in briefing_sections(briefing))
+    if delivered:
+        messages = (f"    {_format_value(one)}" for one in delivered)
+        yield "\n".join((_DELIVERED, *messages, ""))
     if delegation is None:
         return
     for head, items in (

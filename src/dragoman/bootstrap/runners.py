@@ -44,12 +44,9 @@ if TYPE_CHECKING:
     from dragoman.agents.http_runner import WriteRequest
     from dragoman.agents.program_output import Pulse
     from dragoman.bootstrap.settings_reloader import BuildAgents
-    from dragoman.core.handoff.state import Handoff
-    from dragoman.core.intent.state import Intent
     from dragoman.core.task_state import Task
     from dragoman.engine.auth import Authenticator
     from dragoman.engine.ports import Assignment, Runner
-    from dragoman.engine.queries.briefing import Briefing
     from dragoman.services.dispatch.agent_slots import AgentSpec
     from dragoman.services.dispatch.dispatcher import Dispatcher
     from dragoman.system.process import PidFiles
@@ -124,7 +121,7 @@ def _build_agents(
             runner=_build_runner(directory, name, one, context),
             queues=agent_queues(name, one),
             build_prompt=partial(
-                _build_prompt, directory.hub.store, build_remote_prompt if one.url else build_prompt
+                _build_prompt, directory, build_remote_prompt if one.url else build_prompt
             ),
             dialects=one.speaks,
             must_report=is_ccos_agent(one),
@@ -158,18 +155,38 @@ class _RunnerContext(Struct, frozen=True):
 
 
 def _build_prompt(
-    store: "Store",
-    write: "Callable[[Task, str, Intent | None, Handoff | None, Briefing | None], str]",
+    directory: DataDirectory,
+    write: Callable[..., str],
     task: "Task",
     agent: str,
 ) -> str:
+    store = directory.hub.store
     return write(
         task,
         agent,
         find_intent_of_task(store, task),
         handoff_held_by(store, task, agent),
         find_briefing(store, task),
+        _messages_about(directory, task, agent),
     )
+
+
+def _messages_about(directory: DataDirectory, task: "Task", agent: str) -> tuple[Any, ...]:
+    """Messages about a task that its agent got in its own dialect."""
+    from dragoman.services.deliverer import Deliverer
+
+    (deliverer,) = (one for one in directory.services if isinstance(one, Deliverer))
+    try:
+        return deliverer.messages_about(task, agent)
+    except (Refused, OSError):  # they stay in the ledger, and an agent starts without them
+        return ()
+
+
+def _delivered(directory: DataDirectory, assignment: "Assignment") -> tuple[Any, ...]:
+    view = find_task(directory.hub.store, assignment.task)
+    if isinstance(view, Refusal):
+        return ()
+    return _messages_about(directory, view.task, assignment.agent)
 
 
 async def _submit_message(router: Router, actor: Actor, message: bytes) -> str:
@@ -196,7 +213,9 @@ def _build_runner(
 
     check_agent_settings(name, settings)
     in_ccos, store = is_ccos_agent(settings), directory.hub.store
-    call_back = request_writer(store, partial(_callback_meta, context.url, make_token))
+    delivered = partial(_delivered, directory)
+    call_back_meta = partial(_callback_meta, context.url, make_token)
+    call_back = request_writer(store, call_back_meta, delivered)
     if settings.function:
         from dragoman.agents.function_runner import FunctionRunner
 
@@ -211,7 +230,7 @@ def _build_runner(
             exchange = partial(agent.post_and_read, max_bytes=MAX_RESULT_BYTES)
             return HttpRunner(call_back, exchange, context.blocking_pool)
         agent = SafeHttpClient(settings.url, label, settings.allow_hosts)
-        write = partial(write_assignment, token=make_token, url=context.url)
+        write = partial(write_assignment, token=make_token, url=context.url, delivered=delivered)
         exchange = partial(agent.post_and_read, max_bytes=0)
         return HttpRunner(write, exchange, context.blocking_pool)
     from dragoman.agents.program_output import MessageFormat
@@ -228,7 +247,7 @@ def _build_runner(
         _git_variables(),
     )
     workplace = WorkingFolders(directory.path, lambda: SafeDisk(directory.path))
-    write_input = request_writer(store, lambda _: {}) if in_ccos else prompt_input
+    write_input = request_writer(store, lambda _: {}, delivered) if in_ccos else prompt_input
     tools = ProgramPorts(
         start=partial(
             Process.start, user=separation.user, switches_itself=separation.switches_itself
@@ -356,13 +375,22 @@ def prompt_input(assignment: "Assignment") -> bytes:
 
 
 def request_writer(
-    store: Store, make_meta: Callable[["Assignment"], dict[str, Any]]
+    store: Store,
+    make_meta: Callable[["Assignment"], dict[str, Any]],
+    delivered: Callable[["Assignment"], tuple[Any, ...]],
 ) -> "WriteRequest":
-    """Writer of the TaskRequest of an assignment; `make_meta` adds what its agent needs."""
+    """Writer of the TaskRequest of an assignment; `make_meta` adds what its agent needs, and
+    `delivered` finds the messages about its task, of which the request itself is none.
+    """
 
     def write(assignment: "Assignment") -> bytes:
         request = _find_request(store, assignment)
-        extra = make_meta(assignment)
+        messages = [
+            one
+            for one in delivered(assignment)
+            if "goal" not in one or one.get("request_id") != request.request_id
+        ]
+        extra = make_meta(assignment) | ({"delivered": messages} if messages else {})
         return ccos.as_json(
             replace(request, meta=(request.meta or {}) | extra) if extra else request
         )

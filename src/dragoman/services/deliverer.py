@@ -7,6 +7,7 @@ message that reaches it in its own dialect anyway is not told again.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain
+from threading import Lock
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -28,7 +29,7 @@ from dragoman.core.handoff.state import (
 from dragoman.core.ids import bare_name, task_stream
 from dragoman.core.intent.state import IntentCompleted, IntentDispatched, IntentUpdated
 from dragoman.core.limits import MAX_BODY, MAX_SUBJECT
-from dragoman.core.mail import MailPosted, PostMail
+from dragoman.core.mail import Mail, MailPosted, PostMail
 from dragoman.core.notice import Notice
 from dragoman.core.question_state import QuestionAnswered, QuestionAsked
 from dragoman.core.task_state import (
@@ -48,10 +49,10 @@ from dragoman.engine.delivered_messages import delivered_kind
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import Dialect, RawMessage
 from dragoman.engine.ports import Store
-from dragoman.engine.queries.agents import all_agents
+from dragoman.engine.queries.agents import all_agents, find_agent
 from dragoman.engine.queries.entries import all_entries, decode_event, find_by_id
 from dragoman.engine.queries.intents import find_intent, find_intent_of_task
-from dragoman.engine.queries.mail import all_mail
+from dragoman.engine.queries.mail import all_mail, last_in_thread
 from dragoman.engine.queries.story import task_of_entry
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.translation import TranslatedMessage, translate_notice
@@ -408,10 +409,50 @@ class Deliverer:
         self._cursor = cursor
         self._spawners = _Spawners(hub.store)
         self._write_file = write_file
+        self._is_running = Lock()
 
     def run_once(self, now: int) -> int:
         """Deliver what the ledger tells since the last run; the number of messages."""
         del now
+        with self._is_running:
+            return self._catch_up()
+
+    def messages_about(self, task: Task, agent: str) -> tuple[Any, ...]:
+        """The last messages about a task that were delivered to an agent, oldest first.
+
+        What is new is delivered before, unless much of the ledger is to be read for that.
+        """
+        record = find_agent(self._store, agent)
+        if record is None or not record.speaks:
+            return ()
+        if self._store.head() - self._load() <= _MAX_WAITED_FOR:
+            self.run_once(0)
+        found: dict[int, Mail] = {}
+        aliases = map(bare_name, task.aliases)
+        for name in dict.fromkeys((task.id, task.aof_id, task.mail_name, *aliases)):
+            page = last_in_thread(
+                self._store, name, _MAX_SHOWN, matches=lambda mail: _is_delivered(mail, agent)
+            )
+            found |= {letter.position: letter.mail for letter in page.letters}
+        shown, bytes_left = list[Any](), _MAX_SHOWN_BYTES
+        for _, mail in sorted(found.items(), reverse=True)[:_MAX_SHOWN]:
+            bytes_left -= len(mail.body.encode())
+            if bytes_left < 0:
+                break
+            shown.append(self._read_delivered(mail))
+        return tuple(reversed(shown))
+
+    def _read_delivered(self, mail: Mail) -> Any:
+        """The message that a letter of this service holds: see `_post`."""
+        try:
+            content: Any = msgspec.json.decode(mail.body)
+        except msgspec.DecodeError:
+            return {"subject": mail.subject, "body_md": mail.body}
+        if mail.kind.partition(".")[0] in self._dialects:
+            return content
+        return {"type": mail.kind, "task_id": mail.bead, "to": mail.to, "payload": content}
+
+    def _catch_up(self) -> int:
         after, head = self._load(), self._store.head()
         if head <= after:
             return 0
@@ -579,6 +620,20 @@ class Deliverer:
 
 
 _ID_PREFIX: Final = "delivery-"
+
+_MAX_WAITED_FOR: Final = 2_000
+"""Entries that an agent's start waits for; more of them, as after an import, are left to the
+service."""
+
+_MAX_SHOWN: Final = 10
+_MAX_SHOWN_BYTES: Final = 32 << 10
+"""Limits of the messages that a started agent is shown; the read operations have all of them."""
+
+
+def _is_delivered(mail: Mail, agent: str) -> bool:
+    is_ours = mail.sender == HUB_NAME and mail.id.startswith(_ID_PREFIX)
+    return is_ours and agent in mail.to
+
 
 _POSTED: Final = EVENT_NAMES[MailPosted]
 

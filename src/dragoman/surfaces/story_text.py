@@ -29,7 +29,7 @@ _CHUNKED: Final = frozenset(("thought", "terminal"))
 _SEPARATORS: Final = {"thought": "", "terminal": "\n"}
 
 
-_PROGRESS: Final = frozenset(("task.progressed", "intent.updated"))
+_PROGRESS: Final = frozenset[str](("task.progressed", "intent.updated"))
 """Events by which one request records the same progress with a task and with its intent."""
 
 
@@ -39,7 +39,8 @@ def join_chunks(items: Iterable[Item]) -> Iterator[Item]:
     """
     last: Item | None = None
     for item in items:
-        if last is not None and last.cause == item.cause and {last.type, item.type} == _PROGRESS:
+        is_same = last is not None and last.cause == item.cause
+        if last is not None and is_same and frozenset((last.type, item.type)) == _PROGRESS:
             continue
         if last is not None and item.kind in _CHUNKED and _continues(last, item):
             text = f"{last.text}{_SEPARATORS[item.kind]}{item.text}"
