@@ -225,6 +225,45 @@ def test_links_and_files_of_others_are_refused(
 
 
 @proves("CONNECT-UNTOUCHED")
+@pytest.mark.parametrize("text", ["# Rules\n", None], ids=["file", "dangling"])
+def test_instructions_that_are_a_link_beside_them_are_written_there(
+    dragoman: Console, project: Path, text: str | None
+) -> None:
+    agents, link = project / "AGENTS.md", project / "CLAUDE.md"
+    if text is not None:
+        agents.write_text(text)
+    link.symlink_to("AGENTS.md")
+    before = contents(project)
+
+    written = dragoman.ask("connect", "claude-code", "--write")["files"]
+    assert written == [str(project / ".mcp.json"), str(agents)]
+    assert agents.read_text().startswith(text or "<!-- dragoman: begin")
+    assert dragoman.ask("connect", "codex", "--write")["files"] == [
+        str(project / ".codex/config.toml")
+    ]
+    dragoman.ask("connect", "claude-code", "--undo", "--write")
+    assert INSTRUCTIONS in agents.read_text(), "Codex needs them"
+    dragoman.ask("connect", "codex", "--undo", "--write")
+    assert contents(project) == before
+    assert link.readlink() == Path("AGENTS.md")
+
+
+@proves("CONNECT-UNTOUCHED")
+@pytest.mark.parametrize("target", ["../rules.md", "AGENTS.md"], ids=["outside", "a link too"])
+def test_instructions_that_lead_elsewhere_stay_alone(
+    dragoman: Console, project: Path, target: str
+) -> None:
+    (project.parent / "rules.md").write_text("x\n")
+    (project / "AGENTS.md").symlink_to("../rules.md")
+    (project / "CLAUDE.md").symlink_to(target)
+
+    written = dragoman.ask("connect", "claude-code", "--write")
+    assert written["files"] == [str(project / ".mcp.json")]
+    assert "stays as it is: it is a link" in written["remarks"][0]
+    assert (project.parent / "rules.md").read_text() == "x\n"
+
+
+@proves("CONNECT-UNTOUCHED")
 def test_file_of_another_user_is_refused(dragoman: Console, project: Path) -> None:
     (project / ".mcp.json").write_text("{}")
     if os.geteuid() != 0:

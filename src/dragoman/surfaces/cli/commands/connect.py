@@ -96,7 +96,7 @@ def connect(
     if write:
         for edit in changed:
             edit.write()
-    lines = [*_revoke_ended_token(known, edits[0], revoke=write)]
+    lines = [*files.remarks, *_revoke_ended_token(known, edits[0], revoke=write)]
     if write and not undo:
         lines.append(f"next: {known.next_step}")
     return _result(known, name, changed, lines, is_written=write)
@@ -112,7 +112,21 @@ class _ClientFiles:
         self.config = root / (client.user_config if for_user else client.config)
         self.hooks = root / client.hooks
         self.token = self.hooks.with_name(_TOKEN_FILE)
-        self.instructions = None if for_user else project / client.instructions
+        self.instructions = None if for_user else _instructions_file(client, project)
+        self.remarks: list[str] = []
+        if self.instructions and self.instructions.is_symlink():
+            self.remarks.append(
+                f"{self.instructions} stays as it is: it is a link, and leads to no file beside "
+                "it; edit that one yourself"
+            )
+            self.instructions = None
+
+
+def _instructions_file(client: AgentClient, project: Path) -> Path:
+    """File with the instructions of a project, or the one beside it that it is a link to."""
+    path = project / client.instructions
+    target = path.parent / path.readlink() if path.is_symlink() else path
+    return target if target.parent == path.parent else path
 
 
 def _edits(files: _ClientFiles, name: str, server: Server, *, with_hooks: bool) -> list["_File"]:
@@ -188,7 +202,7 @@ def _undo_edits(files: _ClientFiles) -> list["_File"]:
     others = (
         other
         for other in CLIENTS.values()
-        if other != client and other.instructions == client.instructions
+        if other != client and _instructions_file(other, files.project) == files.instructions
     )
     if files.instructions and not any(_is_connected(other, files.project) for other in others):
         edits.append(_File.edit(files.instructions, INSTRUCTIONS_BLOCK.remove))
