@@ -16,6 +16,7 @@ from dragoman.engine.store_facts import StoreFacts
 from dragoman.engine.task_actions import (
     TASK_ACTIONS,
     ActionSettings,
+    Limit,
     TaskAction,
     action_dialect,
     arguments_shape,
@@ -76,6 +77,27 @@ def test_usage_limit_ends_the_attempt_until_a_time(world: ActionWorld) -> None:
     assert world.status_after("limit", until="2027-01-01T00:00:00Z", reason="429") == "ready"
     (command,) = TASK_ACTIONS["limit"]().commands("T", ALICE, ActionSettings(pauses_limited=False))
     assert command == LimitAttempt("T", pauses=False)
+
+
+@proves("USAGE-LIMIT")
+def test_outcome_limited_is_the_action_limit(world: ActionWorld) -> None:
+    for action in ("complete", "report"):
+        for wrong in ({"blockers": ["x"]}, {"details": {"cost": 1}}, {"until": "soon"}):
+            assert world.code_of(action, outcome="limited", **wrong) == "invalid_field"
+        assert world.code_of(action, outcome="done", until="2027-01-01T00:00:00Z") == (
+            "invalid_field"
+        )
+    assert world.code_of("report", outcome="limited", apply=False) == "invalid_field"
+    said = {"outcome": "limited", "notes": "429", "until": "2027-01-01T00:00:00Z"}
+    assert world.status_after("complete", **said) == "ready"
+    task = world.lab.task("T")
+    assert (task.failures, task.reported) == (0, None)
+    limit = Limit(until="2027-01-01T00:00:00Z", reason="429")
+    for action in ("complete", "report"):
+        ended = msgspec.convert(said, TASK_ACTIONS[action])
+        assert ended.commands("T", ALICE, ActionSettings()) == limit.commands(
+            "T", ALICE, ActionSettings()
+        )
 
 
 def test_completed_work_is_reviewed_and_approved(world: ActionWorld) -> None:

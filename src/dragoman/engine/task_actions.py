@@ -6,7 +6,7 @@ A row is the shape of an action's arguments, which makes the commands. HTTP serv
 """
 
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
@@ -79,6 +79,18 @@ Deadline = Annotated[
     ),
 ]
 
+LimitEnd = Annotated[
+    str,
+    Meta(
+        max_length=64,
+        description="RFC 3339: end of your usage limit.",
+        extra_json_schema={"format": "date-time"},
+    ),
+]
+
+ReportedOutcome = Literal[Outcome, "limited"]
+"""Outcome that a caller reports; `limited`: the usage limit of its vendor is reached."""
+
 Details = Annotated[
     dict[str, Any],
     Meta(description="Details for programs; a number `cost` counts for the agent's budget."),
@@ -131,11 +143,12 @@ def _missing(fields: str) -> Refused:
 class Report(TaskAction, frozen=True, kw_only=True):
     """Report the outcome of an attempt; applied at once, or when its session or its lease ends."""
 
-    outcome: Outcome
+    outcome: ReportedOutcome
     notes: LongText = ""
     blockers: Texts = ()
     details: Details = field(default_factory=dict[str, Any])
     apply: bool = True
+    until: LimitEnd = ""
 
     def commands(self, task: str, actor: Actor, settings: ActionSettings) -> tuple[Command, ...]:
         del actor
@@ -145,12 +158,13 @@ class Report(TaskAction, frozen=True, kw_only=True):
 class Complete(TaskAction, frozen=True):
     """End your work on a task: it is done, or in review where one is required."""
 
-    outcome: Annotated[Outcome, Meta(description="How it ended.")] = "done"
+    outcome: Annotated[ReportedOutcome, Meta(description="How it ended.")] = "done"
     notes: Notes = ""
     blockers: Annotated[
         Texts, Meta(description="What it waits for; needed if the outcome is blocked.")
     ] = ()
     details: Details = field(default_factory=dict[str, Any])
+    until: LimitEnd = ""
 
     def commands(self, task: str, actor: Actor, settings: ActionSettings) -> tuple[Command, ...]:
         del actor
@@ -159,7 +173,15 @@ class Complete(TaskAction, frozen=True):
 
 def _report(
     said: Report | Complete, task: str, settings: ActionSettings, *, apply: bool = True
-) -> ReportOutcome:
+) -> ReportOutcome | LimitAttempt:
+    if said.outcome == "limited":
+        if said.blockers or said.details or not apply:
+            detail = "the outcome limited takes notes and until alone, and ends the attempt at once"
+            raise Refused(Refusal("invalid_field", detail, path="outcome"))
+        return _limit(task, said.until, said.notes, said.fence, settings)
+    if said.until:
+        detail = "until: only the outcome limited has an end of the limit"
+        raise Refused(Refusal("invalid_field", detail, path="until"))
     return ReportOutcome(
         task,
         said.outcome,
@@ -227,21 +249,19 @@ class Limit(TaskAction, frozen=True):
     """End your attempt because your usage limit is reached: no failure; the task is ready for
     others, and you are started again when the limit has ended."""
 
-    until: Annotated[
-        str,
-        Meta(
-            max_length=64,
-            description="RFC 3339: end of the limit; empty: unknown.",
-            extra_json_schema={"format": "date-time"},
-        ),
-    ] = ""
+    until: LimitEnd = ""
     reason: ReasonText = ""
 
     def commands(self, task: str, actor: Actor, settings: ActionSettings) -> tuple[Command, ...]:
         del actor
-        until = parse_deadline(self.until or None, "until")
-        pauses = settings.pauses_limited
-        return (LimitAttempt(task, until, self.reason, self.fence, pauses=pauses),)
+        return (_limit(task, self.until, self.reason, self.fence, settings),)
+
+
+def _limit(
+    task: str, until: str, reason: str, fence: int | None, settings: ActionSettings
+) -> LimitAttempt:
+    end = parse_deadline(until or None, "until")
+    return LimitAttempt(task, end, reason, fence, pauses=settings.pauses_limited)
 
 
 class Update(TaskAction, frozen=True):

@@ -250,3 +250,13 @@ def test_person_is_told_that_a_pending_report_is_dropped(work: Console) -> None:
     taken = work("task", "assign", "T-1", "ben", "--take", "--now", NOON)
     assert taken.code == 0
     assert "the report of ada on attempt 1 (done) was still pending and is dropped" in taken.err
+
+
+@proves("USAGE-LIMIT")
+def test_outcome_limited_names_the_end_of_the_limit(dragoman: Console) -> None:
+    dragoman("task", "create", "t", "--id", "T-9", "--ready")
+    dragoman("task", "claim", "T-9", "--agent", "ada")
+    end = ("--outcome", "limited", "--until", "2090-01-01T00:00:00Z")
+    ended = dragoman("task", "complete", "T-9", "--agent", "ada", *end)
+    assert ended.out == "T-9 is ready\n"
+    assert "until 2090-01-01" in dragoman("agent", "show", "ada").out

@@ -84,12 +84,14 @@ def test_task_goes_from_claim_to_complete(server: HubServer, mode: str) -> None:
         ("release", {}),
         ("complete", {"outcome": "failed", "notes": "no"}),
         ("task_limit", {"until": "2026-02-09T21:00:00Z"}),
+        ("complete", {"outcome": "limited", "until": "2026-02-09T21:00:00Z"}),
     ],
 )
 def test_end_of_an_attempt_again_succeeds(
     server: HubServer, tool: str, arguments: dict[str, Any]
 ) -> None:
-    server.add_agent("yve")
+    agent = f"yve-{arguments.get('outcome', tool)}"  # a usage limit pauses it
+    server.add_agent(agent)
     task = server.submit(CreateTask("Mend it", ready=True))
 
     async def end_twice(client: Client) -> None:
@@ -98,7 +100,7 @@ def test_end_of_an_attempt_again_succeeds(
         assert await call_tool(client, tool, task=task, **arguments) == first
         assert await refusal_code(client, "release", task=task, reason="late") == "lease_lost"
 
-    run_with_client(server, "yve", end_twice)
+    run_with_client(server, agent, end_twice)
 
 
 @proves("MCP-TOOLS")

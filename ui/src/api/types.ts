@@ -172,10 +172,11 @@ export interface ClaimedTask {
 
 export interface Complete {
   fence?: number | null;
-  outcome?: "blocked" | "done" | "failed" | "needs_review" | "partial";
+  outcome?: "blocked" | "done" | "failed" | "limited" | "needs_review" | "partial";
   notes?: string;
   blockers?: readonly (string)[];
   details?: Readonly<Record<string, unknown>>;
+  until?: string;
 }
 
 export interface CountsResource {
@@ -666,11 +667,12 @@ export interface Reopen {
 
 export interface Report {
   fence?: number | null;
-  outcome: "blocked" | "done" | "failed" | "needs_review" | "partial";
+  outcome: "blocked" | "done" | "failed" | "limited" | "needs_review" | "partial";
   notes?: string;
   blockers?: readonly (string)[];
   details?: Readonly<Record<string, unknown>>;
   apply?: boolean;
+  until?: string;
 }
 
 export interface ReportResource {

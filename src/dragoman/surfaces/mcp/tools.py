@@ -554,7 +554,7 @@ WORK_TOOLS = (
     make_tool(
         "complete",
         "End your work on a task. `partial` and `needs_review` hand it to a reviewer, `failed` "
-        "lets it be tried again. Do not go on with it afterwards.",
+        "lets it be tried again, `limited`: your usage limit. Stop work on it then.",
         arguments_shape("complete"),
         act_on_task,
     ),

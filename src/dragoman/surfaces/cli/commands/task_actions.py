@@ -12,13 +12,19 @@ from typing import Annotated, Any, Final, get_args
 import msgspec
 from msgspec import Struct, to_builtins
 
-from dragoman.core.base import Outcome, Priority, Status
+from dragoman.core.base import Priority, Status
 from dragoman.core.errors import DragomanError, NotAnswered, Refusal, Refused
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.queries.questions import QuestionView, find_question
 from dragoman.engine.schemas.tasks import question_detail
 from dragoman.engine.sentences import fill
-from dragoman.engine.task_actions import TASK_ACTIONS, ActionSettings, TaskAction, summarize
+from dragoman.engine.task_actions import (
+    TASK_ACTIONS,
+    ActionSettings,
+    ReportedOutcome,
+    TaskAction,
+    summarize,
+)
 from dragoman.surfaces.cli.command import (
     AgentOption,
     CliCommand,
@@ -103,9 +109,10 @@ ACTIONS: Final = (
         ),
         (
             _NOTES,
-            Field("outcome", "--outcome", "", "How it went.", choices=get_args(Outcome)),
+            Field("outcome", "--outcome", "", "How it went.", choices=get_args(ReportedOutcome)),
             _blockers("What it waits for, if the outcome is blocked; repeatable."),
             _DETAILS,
+            Field("until", "--until", "TIME", "If limited: its end, RFC 3339; else unknown."),
         ),
         needs_agent=True,
         done="{id} is {status}|{?status=review}{!checks}: a person or an orchestrator approves it"
