@@ -68,6 +68,26 @@ def test_view_is_saved_opened_and_forgotten(browser: Browser, fleet: Fleet) -> N
         visited.check()
 
 
+def test_rows_are_compact_where_the_reader_wants_it(browser: Browser, fleet: Fleet) -> None:
+    with visit(browser, fleet) as visited:
+        page = visited.go("/ledger")
+        entries = page.get_by_role("list", name="Entries, the newest first")
+        row = entries.get_by_role("listitem").first
+        expect(row).to_be_visible()
+        normal = row.bounding_box()
+        page.get_by_role("button", name="Compact").click()
+        page.reload()
+        expect(page.get_by_role("button", name="Compact", pressed=True)).to_be_visible()
+        expect(row).to_be_visible()
+        compact = row.bounding_box()
+        assert normal is not None
+        assert compact is not None
+        assert compact["height"] == 28 < normal["height"]
+        page.get_by_role("button", name="Compact").click()
+        assert page.evaluate("localStorage.length") == 0
+        visited.check()
+
+
 def test_tab_has_a_dot_while_somebody_waits(browser: Browser, empty_fleet: Fleet) -> None:
     fleet = empty_fleet
     fleet.create("asked", "It asks")

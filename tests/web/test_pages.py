@@ -200,6 +200,27 @@ def test_ledger_is_shown_and_verified(browser: Browser, fleet: Fleet) -> None:
         visited.check()
 
 
+def test_page_without_a_past_says_that_it_shows_the_present(browser: Browser, fleet: Fleet) -> None:
+    with visit(browser, fleet) as visited:
+        page = visited.go("/board?at=20")
+        rail = page.get_by_role("navigation", name="Pages")
+        said = page.get_by_text("This shows the present, not the past.")
+        for name in ("Needs you", "Inbox", "Handoffs", "Agents"):
+            rail.get_by_role("link", name=name).click()
+            expect(page.get_by_role("heading", level=1, name=name)).to_be_visible()
+            expect(said).to_be_visible()
+        rail.get_by_role("link", name="Board").click()
+        slider = page.get_by_role("slider", name="Position in the ledger")
+        expect(slider).to_have_value("20")
+        expect(said).to_have_count(0)
+        rail.get_by_role("link", name="Agents").click()
+        page.get_by_role("link", name="Back to live").click()
+        expect(said).to_have_count(0)
+        rail.get_by_role("link", name="Board").click()
+        expect(slider).to_have_count(0)
+        visited.check()
+
+
 def test_ledger_lists_checkpoints_and_proves_an_entry_on_click(
     browser: Browser, fleet: Fleet
 ) -> None:

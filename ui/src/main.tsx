@@ -9,9 +9,11 @@ import { createRoot } from "react-dom/client";
 
 import { Problem } from "./api/client";
 import { App } from "./App";
+import { applyDensity, isCompact } from "./shell/density";
 import { applyTheme, savedTheme } from "./shell/theme";
 
 applyTheme(savedTheme());
+applyDensity(isCompact());
 
 const client = new QueryClient({
   defaultOptions: {

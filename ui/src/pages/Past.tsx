@@ -98,11 +98,6 @@ async function minuteFrom(position: number, step: number, head: number): Promise
   return events.find((entry) => Date.parse(entry.at) >= time)?.position ?? Math.min(head, after + SEARCHED);
 }
 
-/** Said where something is shown that the past of the board does not change. */
-export function ShowsPresent() {
-  return <p className={styles.present}>This shows the present, not the past.</p>;
-}
-
 /** Nothing can be done in the past: no button is there. */
 export function InThePast({ children }: { children: ReactNode }) {
   const session = useSession();

@@ -7,7 +7,7 @@ import { diffQuery, historyQuery, pastTaskQuery, runsQuery, statusQuery, taskQue
 import type { StoryItemResource, TaskDetail } from "../api/types";
 import { Button, wordsOf } from "../parts/controls";
 import { statusName, TaskStatus } from "../parts/marks";
-import { Empty, Failed, Loading } from "../parts/states";
+import { Empty, Failed, Loading, ShowsPresent } from "../parts/states";
 import { formatClock, Moment } from "../parts/time";
 import { useKeys } from "../shell/keys";
 import { Artifacts } from "../task/Artifacts";
@@ -16,7 +16,7 @@ import { StoryList } from "../task/StoryList";
 import { TaskActions } from "../task/TaskActions";
 import { TaskFacts, TaskNow } from "../task/TaskPeek";
 import { type Span, Timeline } from "../task/Timeline";
-import { InThePast, PastBar, pastOf, ShowsPresent } from "./Past";
+import { InThePast, PastBar, pastOf } from "./Past";
 import past from "./Past.module.css";
 import styles from "./Task.module.css";
 

@@ -63,3 +63,8 @@ export function Failed({ error, retry }: { error: unknown; retry?: () => void })
     </div>
   );
 }
+
+/** Said where somebody comes from the past to what has none. */
+export function ShowsPresent({ children }: { children?: ReactNode }) {
+  return <p className={styles.present}>This shows the present, not the past. {children}</p>;
+}

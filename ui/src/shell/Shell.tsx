@@ -1,14 +1,16 @@
 // The frame of every page: where one can go, whether what is shown is live, and who is signed in.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
-import { Link, useLocation, useSearch } from "wouter";
+import { Link, useLocation, useSearch, useSearchParams } from "wouter";
 
 import { call } from "../api/client";
 import { sessionQuery, statusQuery } from "../api/queries";
 import { useLive } from "../live/live";
 import { Button, Dialog, Field } from "../parts/controls";
+import { ShowsPresent } from "../parts/states";
 import { formatClock } from "../parts/time";
 import { useSession } from "../session";
+import { applyDensity, isCompact } from "./density";
 import { KeyHelp } from "./KeyHelp";
 import { useKeys } from "./keys";
 import { canNotify, useNotices } from "./notices";
@@ -38,6 +40,11 @@ function showDot(isShown: boolean): void {
 
 export function Shell({ children }: { children: ReactNode }) {
   const [path, navigate] = useLocation();
+  const [parameters] = useSearchParams();
+  // In the ledger the same word names the entry that is open.
+  const at = path.startsWith("/ledger") ? null : parameters.get("at");
+  const hasPast = path.startsWith("/board") || path.startsWith("/tasks");
+  const addressOf = (page: string) => (at !== null && page !== "/ledger" ? `${page}?at=${encodeURIComponent(at)}` : page);
   const live = useLive();
   const status = useQuery(statusQuery);
   const [isHelpOpen, setHelpOpen] = useState(false);
@@ -60,13 +67,13 @@ export function Shell({ children }: { children: ReactNode }) {
   }, []);
 
   useKeys({
-    ...Object.fromEntries(PAGES.map((page) => [`g ${page.key}`, () => navigate(page.path)])),
+    ...Object.fromEntries(PAGES.map((page) => [`g ${page.key}`, () => navigate(addressOf(page.path))])),
     "?": () => setHelpOpen(true),
     ".": () => live.setPaused(!live.isPaused),
     "/": () => setSearching(true),
   });
   const commands: Command[] = [
-    ...PAGES.map((page) => ({ name: page.name, hint: `page · g ${page.key}`, run: () => navigate(page.path) })),
+    ...PAGES.map((page) => ({ name: page.name, hint: `page · g ${page.key}`, run: () => navigate(addressOf(page.path)) })),
     { name: live.isPaused ? "Go on with live updates" : "Pause live updates", hint: "command · .", run: () => live.setPaused(!live.isPaused) },
     ...(canNotify ? [{ name: notices ? "No more notices of the browser" : "Notices of the browser when somebody waits", hint: "command", run: () => void setNotices(!notices) }] : []),
     { name: "Keys", hint: "command · ?", run: () => setHelpOpen(true) },
@@ -84,7 +91,7 @@ export function Shell({ children }: { children: ReactNode }) {
           <span>dragoman</span>
         </Link>
         {PAGES.map((page) => (
-          <Link key={page.path} href={page.path} className={styles.place} aria-current={isHere(page.path) ? "page" : undefined}>
+          <Link key={page.path} href={addressOf(page.path)} className={styles.place} aria-current={isHere(page.path) ? "page" : undefined}>
             <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
               <path d={page.icon} />
             </svg>
@@ -104,10 +111,16 @@ export function Shell({ children }: { children: ReactNode }) {
           <kbd>/</kbd>
         </button>
         <ConnectionState />
+        <DensityButton />
         <ThemeButton />
         <Account />
       </header>
       <main id="content" className={styles.content} data-stale={live.connection === "lost" || undefined} tabIndex={-1}>
+        {at !== null && !hasPast && (
+          <ShowsPresent>
+            <Link href={path}>Back to live</Link>
+          </ShowsPresent>
+        )}
         {children}
       </main>
       {isSearching && <Palette commands={commands} onClose={() => setSearching(false)} />}
@@ -176,6 +189,19 @@ function ConnectionState() {
       <i aria-hidden="true" />
       <span role="status">{words}</span>
     </button>
+  );
+}
+
+function DensityButton() {
+  const [compact, setCompact] = useState(isCompact());
+  const choose = (next: boolean) => {
+    applyDensity(next);
+    setCompact(next);
+  };
+  return (
+    <Button kind="quiet" className={styles.density} aria-pressed={compact} onClick={() => choose(!compact)}>
+      Compact
+    </Button>
   );
 }
 
