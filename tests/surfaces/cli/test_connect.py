@@ -182,6 +182,41 @@ def test_file_that_cannot_be_edited_is_refused(
 
 
 @proves("CONNECT-UNTOUCHED")
+@pytest.mark.parametrize("name", ["claude-code", "gemini-cli", "cursor", "vscode"])
+def test_server_of_our_name_that_was_made_by_hand_stays(
+    dragoman: Console, project: Path, name: str
+) -> None:
+    """Only one that is as we would write it needs no change."""
+    config = project / CLIENTS[name].config
+
+    def write(arguments: list[str], **more: Any) -> None:
+        one = {"command": server["command"], "args": arguments, **more}
+        one = {"type": "stdio", **one} if "type" in server else one
+        config.write_text(json.dumps({CLIENTS[name].servers: {"dragoman": one}}))
+
+    dragoman.ask("connect", name, "--write")
+    server = server_in(project, name)
+    dragoman.ask("connect", name, "--undo", "--write")
+    config.parent.mkdir(exist_ok=True)
+
+    other = ["--data", "/srv/other", "mcp", "--as", "zed"]
+    for arguments, more in ((other, {}), (server["args"], {"env": {"A": "b"}})):
+        write(arguments, **more)
+        before = contents(project)
+        for words in (("--write",), ("--undo", "--write")):
+            refused = dragoman.ask("connect", name, *words, code=1)["detail"]
+            assert f"{config} stays as it is" in refused
+            assert "not written by `dragoman connect`: rename or remove it" in refused
+        assert contents(project) == before
+
+    write(server["args"])
+    before = config.read_bytes()
+    written = dragoman.ask("connect", name, "--write")["files"]
+    assert written == [str(project / CLIENTS[name].instructions)]
+    assert config.read_bytes() == before
+
+
+@proves("CONNECT-UNTOUCHED")
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -128,6 +128,9 @@ class NotOurs(ValueError):
 
 _TOML_BLOCK: Final = MarkedBlock("# dragoman: begin", "# dragoman: end")
 
+_MARK: Final = {"CONNECTED_BY": "dragoman connect"}
+"""Variable of a server that we have written into JSON, which need not take comments."""
+
 
 def find_server(client: AgentClient, text: str) -> Server | None:
     """Our server in a configuration; NotOurs if another one has its name."""
@@ -148,10 +151,14 @@ def add_server(client: AgentClient, text: str, server: Server) -> str:
     if client.format == "json":
         if client.has_type:
             server = {"type": "stdio", **server}
-        edited = set_member(text if text.strip() else "{}\n", _path(client), server)
-        return text if known == server else edited
+        marked = {**server, "env": {**server.get("env", {}), **_MARK}}
+        if known is not None:
+            if known in (server, marked):
+                return text
+            _check_marked(client, known)
+        return set_member(text if text.strip() else "{}\n", _path(client), marked)
     if known is not None and _TOML_BLOCK.find(text) is None:
-        raise NotOurs(f"[{client.servers}.{SERVER_NAME}] was not written by `dragoman connect`")
+        raise _not_written(client)
     edited = _TOML_BLOCK.put(text, _toml_table(client, server))
     try:
         tomllib.loads(edited)
@@ -162,11 +169,26 @@ def add_server(client: AgentClient, text: str, server: Server) -> str:
 
 def remove_server(client: AgentClient, text: str) -> str:
     """Remove our server from a configuration."""
-    if find_server(client, text) is None:
+    known = find_server(client, text)
+    if known is None:
         return text
     if client.format == "json":
+        _check_marked(client, known)
         return remove_member(text, _path(client))
     return _TOML_BLOCK.remove(text)
+
+
+def _check_marked(client: AgentClient, server: Server) -> None:
+    """Raise NotOurs for a server that was written by hand."""
+    variables = get_field(server, "env")
+    if any(get_field(variables, name) != value for name, value in _MARK.items()):
+        raise _not_written(client)
+
+
+def _not_written(client: AgentClient) -> NotOurs:
+    return NotOurs(
+        f"{client.servers}.{SERVER_NAME} was not written by `dragoman connect`: rename or remove it"
+    )
 
 
 def _path(client: AgentClient) -> tuple[str, ...]:
