@@ -176,3 +176,36 @@ def test_board_is_used_by_the_keyboard(browser: Browser, fleet: Fleet) -> None:
         page.keyboard.press("?")
         expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
         visited.check()
+
+
+def test_board_is_grouped_by_agent_and_chosen_tasks_are_dealt_with_at_once(
+    browser: Browser, empty_fleet: Fleet
+) -> None:
+    fleet = empty_fleet
+    for number, agent in enumerate(("ben", "ada", "ben", "ada")):
+        fleet.create(f"t-{number}", f"Piece {number}", assignee=agent)
+    fleet.create("t-4", "Piece 4")
+    with visit(browser, fleet) as visited:
+        page = visited.go("/board")
+        page.get_by_label("Group by").select_option("agent")
+        page.wait_for_url("**/board?group=agent")
+        page.reload()
+        ready = page.get_by_role("region", name="Ready")
+        expect(ready.get_by_role("heading", level=3)).to_have_text(["nobody yet", "ada", "ben"])
+        cards = ready.get_by_role("button", name=re.compile("Piece"))
+        texts = [re.compile("Piece 4"), *[re.compile("ada")] * 2, *[re.compile("ben")] * 2]
+        expect(cards).to_have_text(texts)
+        for key in ("j", "x", "j", "j", "x", "k", "x", "x"):
+            page.keyboard.press(key)
+        expect(cards.filter(has_text="chosen")).to_have_count(2)
+        chosen = [cards.nth(at).locator("code").inner_text() for at in (0, 2)]
+        page.get_by_role("button", name="Act on 2 chosen…").click()
+        dialog = page.get_by_role("dialog", name="Act on 2 chosen")
+        dialog.get_by_label("Action").select_option("Cancel")
+        expect(dialog.get_by_role("status").first).to_contain_text("2 match: 2 eligible")
+        dialog.get_by_role("button", name="Cancel: 2").click()
+        expect(cards).to_have_count(3)
+        cancelled = fleet.call("/v1/tasks?status=cancelled")["tasks"]
+        assert sorted(one["id"] for one in cancelled) == sorted(chosen)
+        expect(page.get_by_role("button", name="Act on all…")).to_be_visible()
+        visited.check()

@@ -51,23 +51,44 @@ async function readAll(filter: Record<string, string>, signal: AbortSignal): Pro
   return tasks;
 }
 
-export function ActOnAll({ assignee, words, columns }: { assignee: string; words: string; columns: readonly string[] }) {
+interface ActOnAllProps {
+  assignee: string;
+  words: string;
+  columns: readonly string[];
+  /** Tasks that were chosen one by one; none: all that match. */
+  picked: ReadonlySet<string>;
+  /** What was refused stays chosen. */
+  onDone: (id: string) => void;
+}
+
+export function ActOnAll({ assignee, words, columns, picked, onDone }: ActOnAllProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <Button onClick={() => setOpen(true)}>Act on all…</Button>
-      {isOpen && <ActOnAllDialog filter={{ assignee, words }} columns={columns} onClose={() => setOpen(false)} />}
+      <Button onClick={() => setOpen(true)}>{picked.size ? `Act on ${picked.size} chosen…` : "Act on all…"}</Button>
+      {isOpen && <ActOnAllDialog filter={{ assignee, words }} columns={columns} picked={picked} onDone={onDone} onClose={() => setOpen(false)} />}
     </>
   );
 }
 
-function ActOnAllDialog({ filter, columns, onClose }: { filter: Record<string, string>; columns: readonly string[]; onClose: () => void }) {
+interface DialogProps extends Pick<ActOnAllProps, "columns" | "picked" | "onDone"> {
+  filter: Record<string, string>;
+  onClose: () => void;
+}
+
+function ActOnAllDialog({ filter, columns, picked: given, onDone, onClose }: DialogProps) {
+  const [picked] = useState(given);
   const [status, setStatus] = useState("");
   const [chosen, setChosen] = useState(0);
   const found = useQuery({
     // Not among the tasks that the stream refreshes: what one confirms does not change under the hand.
-    queryKey: ["matching", filter, status],
-    queryFn: ({ signal }) => readAll({ ...filter, status }, signal),
+    queryKey: ["matching", filter, status, [...picked]],
+    queryFn: async ({ signal }) => {
+      if (!picked.size) return readAll({ ...filter, status }, signal);
+      // As they are now: they may have moved since they were chosen.
+      const chosen = await Promise.all([...picked].map((id) => get<TaskSummary>(`/v1/tasks/${encodeURIComponent(id)}`, signal)));
+      return chosen.filter((task) => !status || task.status === status);
+    },
     staleTime: 0,
     gcTime: 0,
   });
@@ -78,12 +99,13 @@ function ActOnAllDialog({ filter, columns, onClose }: { filter: Record<string, s
   const limits = [filter.assignee && `of ${filter.assignee}`, filter.words && `with “${filter.words}”`].filter(Boolean).join(" ");
   return (
     <BatchDialog
-      title={`Act on all ${limits || "tasks"}`}
+      title={picked.size ? `Act on ${picked.size} chosen` : `Act on all ${limits || "tasks"}`}
       confirm={`${action.name}: ${eligible.size.toLocaleString()}`}
       names={[...eligible.keys()]}
-      run={(id, form) => {
+      run={async (id, form) => {
         const [path, body] = action.send(eligible.get(id)!, form);
-        return post(taskPath(id, path), body);
+        await post(taskPath(id, path), body);
+        onDone(id);
       }}
       onClose={onClose}
     >

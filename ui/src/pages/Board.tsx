@@ -1,7 +1,7 @@
 // The board: a column for each status, as long as it likes; the filters stand in the address.
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type DragEvent, useEffect, useMemo, useRef, useState } from "react";
+import { type DragEvent, Fragment, useEffect, useMemo, useRef, useState } from "react";
 import { useLocation, useSearchParams } from "wouter";
 
 import { get, withQuery } from "../api/client";
@@ -27,6 +27,9 @@ const COLUMNS = ["backlog", "ready", "in-progress", "review", "blocked", "deadle
 const FOLDED = ["done", "cancelled"];
 const PAGE = 100;
 const CARD_PX = 98;
+const HEADING_PX = 26;
+/** Of a column whose cards are grouped so many are read at once. */
+const GROUPED_PAGE = 1_000;
 
 interface Dragged {
   id: string;
@@ -47,8 +50,11 @@ function LiveBoard() {
   const agent = parameters.get("agent") ?? "";
   const words = parameters.get("words") ?? "";
   const selected = parameters.get("task") ?? "";
+  const isGrouped = parameters.get("group") === "agent";
   const open = parameters.get("open")?.split(" ") ?? [];
   const [dragged, setDragged] = useState<Dragged | null>(null);
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
+  const unpick = (id: string) => setPicked((old) => new Set([...old].filter((one) => one !== id)));
   const shown = useRef(new Map<string, readonly TaskSummary[]>());
 
   const change = (name: string, value: string) =>
@@ -75,7 +81,12 @@ function LiveBoard() {
     j: () => step(1),
     k: () => step(-1),
     Enter: () => selected && navigate(`/tasks/${encodeURIComponent(selected)}`),
-    Escape: () => change("task", ""),
+    Escape: () => (selected ? change("task", "") : setPicked(new Set())),
+    x: () => {
+      if (!selected || !session.may.write) return;
+      if (picked.has(selected)) unpick(selected);
+      else setPicked(new Set([...picked, selected]));
+    },
   });
 
   if (status.data === undefined) {
@@ -101,8 +112,15 @@ function LiveBoard() {
               ))}
             </select>
           </label>
+          <label>
+            <span className="visually-hidden">Group by</span>
+            <select value={isGrouped ? "agent" : ""} onChange={(event) => change("group", event.target.value)}>
+              <option value="">Not grouped</option>
+              <option value="agent">By agent</option>
+            </select>
+          </label>
           {total > 0 && <WordFilter words={words} onChange={(next) => change("words", next)} />}
-          {total > 0 && session.may.write && <ActOnAll assignee={agent} words={words} columns={COLUMNS} />}
+          {total > 0 && session.may.write && <ActOnAll assignee={agent} words={words} columns={COLUMNS} picked={picked} onDone={unpick} />}
           {total > 0 && <Button onClick={() => setParameters({ at: String(status.data.position) })}>The past</Button>}
         </header>
         {total > 0 && <NumberStrip />}
@@ -119,6 +137,8 @@ function LiveBoard() {
                 count={agent || words ? undefined : (counts[column] ?? 0)}
                 isFolded={FOLDED.includes(column) !== open.includes(column)}
                 onFold={() => fold(column)}
+                isGrouped={isGrouped}
+                picked={picked}
                 selected={selected}
                 onSelect={(id) => change("task", id)}
                 dragged={dragged}
@@ -156,6 +176,8 @@ interface ColumnProps {
   count: number | undefined;
   isFolded: boolean;
   onFold: () => void;
+  isGrouped: boolean;
+  picked: ReadonlySet<string>;
   selected: string;
   onSelect: (id: string) => void;
   dragged: Dragged | null;
@@ -163,7 +185,7 @@ interface ColumnProps {
   onShow: (tasks: readonly TaskSummary[]) => void;
 }
 
-function Column({ status, agent, words, count, isFolded, onFold, selected, onSelect, dragged, onDrag, onShow }: ColumnProps) {
+function Column({ status, agent, words, count, isFolded, onFold, isGrouped, picked, selected, onSelect, dragged, onDrag, onShow }: ColumnProps) {
   const act = useAct();
   const session = useSession();
   const { changed } = useLive();
@@ -171,23 +193,29 @@ function Column({ status, agent, words, count, isFolded, onFold, selected, onSel
   const [isOver, setOver] = useState(false);
   const list = useRef<HTMLDivElement>(null);
   const found = useInfiniteQuery({
-    queryKey: ["tasks", "board", status, agent, words],
-    queryFn: ({ pageParam, signal }) => get<TaskPage>(withQuery("/v1/tasks", { status, assignee: agent, words, limit: PAGE, cursor: pageParam }), signal),
+    queryKey: ["tasks", "board", status, agent, words, isGrouped],
+    queryFn: ({ pageParam, signal }) => get<TaskPage>(withQuery("/v1/tasks", { status, assignee: agent, words, limit: isGrouped ? GROUPED_PAGE : PAGE, cursor: pageParam }), signal),
     initialPageParam: null as number | null,
     getNextPageParam: (page) => page.next,
     enabled: !isFolded && count !== 0,
   });
-  const tasks = useMemo(() => (isFolded || count === 0 ? [] : (found.data?.pages.flatMap((page) => page.tasks) ?? [])), [found.data, isFolded, count]);
+  const tasks = useMemo(() => {
+    const read = isFolded || count === 0 ? [] : (found.data?.pages.flatMap((page) => page.tasks) ?? []);
+    return isGrouped ? read.toSorted((one, other) => byName.compare(one.assignee ?? "", other.assignee ?? "")) : read;
+  }, [found.data, isFolded, count, isGrouped]);
+  const begins = (index: number) => isGrouped && (index === 0 || tasks[index - 1]?.assignee !== tasks[index]?.assignee);
   useEffect(() => {
     onShow(tasks);
   });
   const rows = useVirtualizer({
     count: tasks.length,
     getScrollElement: () => list.current,
-    estimateSize: () => CARD_PX,
+    estimateSize: (index) => CARD_PX + (begins(index) ? HEADING_PX : 0),
     overscan: 6,
     getItemKey: (index) => tasks[index]?.id ?? index,
   });
+  // What is measured once is kept, until the order is another.
+  useEffect(() => rows.measure(), [tasks, rows]);
   const visible = rows.getVirtualItems();
   const last = visible.at(-1)?.index ?? 0;
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = found;
@@ -247,16 +275,23 @@ function Column({ status, agent, words, count, isFolded, onFold, selected, onSel
               const task = tasks[row.index];
               if (!task) return null;
               return (
-                <Card
-                  key={row.key}
-                  task={task}
-                  top={row.start}
-                  isSelected={task.id === selected}
-                  hasChanged={changed.has(task.id)}
-                  onSelect={() => onSelect(task.id)}
-                  canDrag={session.may.write}
-                  onDrag={onDrag}
-                />
+                <Fragment key={row.key}>
+                  {begins(row.index) && (
+                    <h3 className={styles.group} style={{ transform: `translateY(${row.start}px)` }}>
+                      <bdi>{task.assignee ?? "nobody yet"}</bdi>
+                    </h3>
+                  )}
+                  <Card
+                    task={task}
+                    top={row.start + (begins(row.index) ? HEADING_PX : 0)}
+                    isPicked={picked.has(task.id)}
+                    isSelected={task.id === selected}
+                    hasChanged={changed.has(task.id)}
+                    onSelect={() => onSelect(task.id)}
+                    canDrag={session.may.write}
+                    onDrag={onDrag}
+                  />
+                </Fragment>
               );
             })}
           </div>
@@ -265,6 +300,8 @@ function Column({ status, agent, words, count, isFolded, onFold, selected, onSel
     </section>
   );
 }
+
+const byName = new Intl.Collator();
 
 function whyNot(from: string, to: string): string {
   if (to === "in-progress") return "Only an agent's claim leads here.";
@@ -275,6 +312,7 @@ function whyNot(from: string, to: string): string {
 interface CardProps {
   task: TaskSummary;
   top: number;
+  isPicked: boolean;
   isSelected: boolean;
   hasChanged: boolean;
   onSelect: () => void;
@@ -282,7 +320,7 @@ interface CardProps {
   onDrag: (dragged: Dragged | null) => void;
 }
 
-function Card({ task, top, isSelected, hasChanged, onSelect, canDrag, onDrag }: CardProps) {
+function Card({ task, top, isPicked, isSelected, hasChanged, onSelect, canDrag, onDrag }: CardProps) {
   const blockers = task.waitsFor.length;
   return (
     <button
@@ -301,6 +339,12 @@ function Card({ task, top, isSelected, hasChanged, onSelect, canDrag, onDrag }: 
       onClick={onSelect}
     >
       <span className={styles.title} dir="auto">
+        {isPicked && (
+          <b>
+            <span aria-hidden="true">☑ </span>
+            <span className="visually-hidden">chosen </span>
+          </b>
+        )}
         {task.title}
       </span>
       <span className={styles.meta}>

@@ -7,6 +7,7 @@ const KEYS: [string, string][] = [
   ["Esc", "close the panel"],
   ["m", "move the selected task"],
   ["a", "assign the selected task"],
+  ["x", "choose the selected task for an action on several"],
   [".", "pause and go on with live updates"],
   ["/", "search and commands (or Ctrl K, ⌘K)"],
   ["r", "reply to the open letter"],
