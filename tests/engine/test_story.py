@@ -291,6 +291,31 @@ def test_checks_are_told_with_their_results_and_output(lab: Lab) -> None:
     )
 
 
+@proves("STORY-ORDER", "EVIDENCE-CHECKS")
+@pytest.mark.parametrize(
+    ("checks", "proof"),
+    [
+        ((), "(a claim: no checks)"),
+        (("a",), "(proven: 1 check passed)"),
+        (("a", "b", "c"), "(proven: 3 checks passed)"),
+    ],
+)
+def test_done_work_is_told_as_proven_or_as_a_claim(
+    lab: Lab, checks: tuple[str, ...], proof: str
+) -> None:
+    lab.do(HUMAN, CreateTask("One", id="t1", ready=True, checks=checks))
+    lab.do(ALICE, ClaimTask("t1", "alice"))
+    lab.do(ALICE, ReportOutcome("t1", "done", apply=True))
+    if checks:
+        results = tuple(CheckResult(check, 0) for check in checks)
+        lab.do(HUB_ACTOR, RecordChecks("t1", 1, results))
+    lab.do(HUMAN, MoveTask("t1", "done"))
+
+    assert [item.title for item in tell(lab).items if item.status == "done"] == [
+        f"review → done {proof}"
+    ]
+
+
 def tasks_of_letters(lab: Lab) -> dict[str, str]:
     """Task of each letter, by the id of the letter."""
     entries = (entry for entry in lab.store.entries(0, 1_000) if entry.event == "mail.posted")

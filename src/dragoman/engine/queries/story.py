@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Raw, Struct, UnsetType
+from msgspec.structs import replace
 
 from dragoman.core import not_found
 from dragoman.core.attempt_state import (
@@ -437,13 +438,15 @@ def _items(
         stream_entries(store, turns, version_at(store, turns, after), page=_PAGE),
         _trace_events_after(store, task.id, after),
     ]
-    stopwatch, attempt = _Stopwatch(), 0
+    stopwatch, attempt, passed = _Stopwatch(), 0, 0
     cause, spoken = "", ""
     for entry in merge(*streams, key=lambda one: one.position):
         event, line = decode_event(entry), read_line(entry.line)
         duration = stopwatch.measure(entry.stream, event, line.at)
         if isinstance(event, TaskClaimed):
-            attempt = event.attempt
+            attempt, passed = event.attempt, 0
+        if isinstance(event, TaskChecked):
+            passed = len(event.results) if event.passed else 0
         if entry.position <= after:
             continue
         if line.cause != cause:
@@ -452,7 +455,16 @@ def _items(
             spoken = dialect_of_message(dialects, bytes(line.original_text))
         is_own = entry.stream.startswith("task:")
         dialect = spoken or ("" if is_own else _native_dialect(dialects, event))
-        yield _item(entry, line, event, dialect, attempt, duration)
+        proof = _describe_proof(passed) if attempt and _status_after(event) == "done" else ""
+        item = _item(entry, line, event, dialect, attempt, duration)
+        yield replace(item, title=item.title + proof)
+
+
+def _describe_proof(passed: int) -> str:
+    """Describe the evidence of work that is done, by the number of checks that it passed."""
+    if not passed:
+        return " (a claim: no checks)"
+    return f" (proven: {passed} check{'' if passed == 1 else 's'} passed)"
 
 
 def _item(
