@@ -515,3 +515,24 @@ def test_version_that_the_recipient_does_not_speak_does_not_reach_it() -> None:
     case.hub.register("bob", "aof/2")
     case.hub.call("acp_handoff", ALICE, action="withdraw", handoff_id="h1", notes="not needed")
     assert case.deliver() == 0
+
+
+@proves("DELIVERY-DIALECT")
+@pytest.mark.parametrize("taken_in", ["ccos", "aof"])
+@pytest.mark.parametrize("offered_in", ["acp", "aof", "agentmail", "ccos", "saop"])
+def test_progress_is_delivered_before_the_result_that_follows_at_once(
+    offered_in: str, taken_in: str
+) -> None:
+    case = Delivery(offered_in, taken_in)
+    offer(case)
+    begin(case)
+    case.deliver()
+    before = {mail.id for mail in case.delivered("alice")}
+    for what in ("progress", "done"):
+        say(case, what)
+    case.deliver()
+    kinds = [
+        read(mail, offered_in).kind for mail in case.delivered("alice") if mail.id not in before
+    ]
+    # The completion of a handoff is an ACP message of its own.
+    assert kinds == (["progress"] if offered_in == "acp" else ["progress", "result"])

@@ -50,11 +50,11 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.operation import Dialect, RawMessage
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.agents import all_agents, find_agent
-from dragoman.engine.queries.entries import all_entries, decode_event, find_by_id
+from dragoman.engine.queries.entries import all_entries, decode_event, find_by_id, version_at
 from dragoman.engine.queries.intents import find_intent, find_intent_of_task
 from dragoman.engine.queries.mail import all_mail, last_in_thread
 from dragoman.engine.queries.story import task_of_entry
-from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.queries.tasks import find_task, find_task_stream
 from dragoman.engine.translation import TranslatedMessage, translate_notice
 from dragoman.ledger.entry import Entry, Line, read_line
 
@@ -482,8 +482,8 @@ class Deliverer:
         """Tell each agent once about a request."""
         told, delivered = set[str](), 0
         letters = self._letters_of(request)
-        in_order = sorted(request, key=_is_general)
-        for concern in chain.from_iterable(map(self._concerns, in_order)):
+        in_order, until = sorted(request, key=_is_general), request[-1].position
+        for concern in chain.from_iterable(self._concerns(entry, until) for entry in in_order):
             record = speakers.get(concern.recipient)
             if record is None or concern.recipient in told:
                 continue
@@ -505,13 +505,14 @@ class Deliverer:
             for name in (*event.to, *event.cc, *event.auto_copied)
         }
 
-    def _concerns(self, entry: Entry) -> Iterator[Concern]:
+    def _concerns(self, entry: Entry, until: int) -> Iterator[Concern]:
+        """Concerns of an entry, by the state of its task at the end of its request."""
         event = decode_event(entry)
         line = read_line(entry.line)
         if isinstance(event, MailPosted):
             yield from self._letter_concerns(entry, line, event)
         find_concerns = CONCERNS.get(type(event))
-        task = None if find_concerns is None else _task_of(self._store, entry)
+        task = None if find_concerns is None else _task_of(self._store, entry, until)
         if find_concerns is not None and task is not None:
             yield from find_concerns(_Told(self._store, self._spawners, entry, line, event, task))
 
@@ -661,8 +662,8 @@ def _requests(store: Store, after: int, until: int) -> Iterator[list[Entry]]:
         yield request
 
 
-def _task_of(store: Store, entry: Entry) -> Task | None:
-    """The task that an event is about."""
+def _task_of(store: Store, entry: Entry, until: int) -> Task | None:
+    """The task that an event is about, as it was when the ledger had reached this position."""
     kind, _, name = entry.stream.partition(":")
     if kind in ("task", "turns"):
         about = name
@@ -670,5 +671,8 @@ def _task_of(store: Store, entry: Entry) -> Task | None:
         about = f"{INTENT_ALIAS_KIND}:{name}"
     else:
         about = task_of_entry(store, entry)
-    found = find_task(store, about) if about else None
-    return None if found is None or isinstance(found, Refusal) else found.task
+    stream = find_task_stream(store, about) if about else ""
+    if isinstance(stream, Refusal) or not stream:
+        return None
+    found = find_task(store, bare_name(stream), version_at(store, stream, until))
+    return None if isinstance(found, Refusal) else found.task
