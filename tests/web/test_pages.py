@@ -221,6 +221,25 @@ def test_page_without_a_past_says_that_it_shows_the_present(browser: Browser, fl
         visited.check()
 
 
+def test_new_entries_wait_above_while_somebody_reads_further_down(
+    browser: Browser, fleet: Fleet
+) -> None:
+    with visit(browser, fleet) as visited:
+        page = visited.go("/ledger")
+        entries = page.get_by_role("list", name="Entries, the newest first")
+        entries.get_by_text("#5", exact=True).scroll_into_view_if_needed()
+        newest = entries.get_by_role("listitem").first
+        before = newest.inner_text()
+        fleet.act("old-idea", "note", text="written while somebody reads")
+        new = page.get_by_role("button", name=re.compile(r"^\d+ new ↑$"))
+        expect(new).to_be_visible()
+        expect(newest).to_have_text(before, use_inner_text=True)
+        new.click()
+        expect(newest).to_contain_text("task.noted")
+        expect(new).to_have_count(0)
+        visited.check()
+
+
 def test_ledger_lists_checkpoints_and_proves_an_entry_on_click(
     browser: Browser, fleet: Fleet
 ) -> None:

@@ -1,6 +1,6 @@
 // The ledger: every entry with its position, stream and hash, from the newest back.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 
 import { readBack } from "../api/entries";
@@ -28,7 +28,11 @@ export function Ledger() {
   // Without a position the newest are shown, and what comes is added.
   const [end, setEnd] = useState<number | null>(at ? at + 10 : null);
   useEffect(() => setEnd(at ? at + 10 : null), [at]);
-  const until = Math.min(end ?? head ?? 0, head ?? 0);
+  // While somebody reads further down, what is new waits above.
+  const [held, setHeld] = useState<number | null>(null);
+  const top = useRef<HTMLElement>(null);
+  const until = Math.min(end ?? held ?? head ?? 0, head ?? 0);
+  const added = end === null && held !== null ? (head ?? 0) - held : 0;
   const found = useQuery({
     queryKey: ["ledger", until, type, task],
     queryFn: ({ signal }) => readBack(until, type, task, signal),
@@ -44,7 +48,15 @@ export function Ledger() {
     setParameters(Object.fromEntries(Object.entries({ type, task, ...next }).filter(([, value]) => value)), { replace: true });
   return (
     <div className={page.page}>
-      <section className={page.main} aria-labelledby="ledger">
+      <section
+        ref={top}
+        className={page.main}
+        aria-labelledby="ledger"
+        onScroll={(event) => {
+          const isDown = event.currentTarget.scrollTop > 0;
+          setHeld((old) => (isDown ? (old ?? head ?? null) : null));
+        }}
+      >
         <header className={page.head}>
           <h1 id="ledger">Ledger</h1>
           <p>{(head ?? 0).toLocaleString()} entries</p>
@@ -69,6 +81,13 @@ export function Ledger() {
           <Verify />
         </header>
         <Checkpoints />
+        {added > 0 && (
+          <p className={page.added}>
+            <Button kind="primary" onClick={() => top.current?.scrollTo({ top: 0 })}>
+              {type || task ? "Newer" : `${added.toLocaleString()} new`} ↑
+            </Button>
+          </p>
+        )}
         {entries.length === 0 ? (
           <Empty>There are no entries {type ? `of the kind ${type}` : ""} {task ? `of ${task}` : ""} here.</Empty>
         ) : (
