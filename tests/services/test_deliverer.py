@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from dragoman.core.actor import HUB_ACTOR, Actor
-from dragoman.core.attempt import ClaimTask
+from dragoman.core.attempt import ClaimTask, ExpireLease
 from dragoman.core.delegation import EscalateDelegation
-from dragoman.core.mail import Mail
+from dragoman.core.handoff.state import EscalateHandoff
+from dragoman.core.mail import EscalateMail, Mail
 from dragoman.core.notice import Notice
 from dragoman.core.question_state import AnswerQuestion, AskQuestion
 from dragoman.core.task_state import CreateTask, MoveTask
@@ -536,3 +537,47 @@ def test_progress_is_delivered_before_the_result_that_follows_at_once(
     ]
     # The completion of a handoff is an ACP message of its own.
     assert kinds == (["progress"] if offered_in == "acp" else ["progress", "result"])
+
+
+@proves("DELIVERY-DIALECT")
+@pytest.mark.parametrize("dialect", BY_NAME)
+def test_escalation_is_delivered_to_each_coordinator_in_its_dialect(dialect: str) -> None:
+    case = Delivery("acp", "aof")
+    hub = case.hub
+    hub.register("carl", dialect, role="coordinator")
+    offer(case)
+    hub.clock.advance(25 * 3_600_000)
+    hub.do(HUB_ACTOR, EscalateHandoff("h1", ("carl",)))
+    case.deliver()
+    if dialect == "acp":  # the hub's own letter is one of its messages
+        assert [mail.kind for mail in case.box("carl")] == ["status.blocked"]
+        return
+    (mail,) = case.delivered("carl")
+    assert "escalated" in (read(mail, dialect).kind, *re.findall(r"kind: (\w+)", mail.body)) or (
+        mail.subject == "[t1] escalated"
+    )
+    assert "the work does not go on: timeout" in mail.body
+
+
+@proves("DELIVERY-DIALECT")
+def test_late_letter_is_escalated_and_a_failure_is_told_as_such() -> None:
+    case = Delivery("acp", "ccos")
+    hub = case.hub
+    hub.register("alice", "saop", saop="architect")
+    hub.register("carl", "saop", role="coordinator")
+    offer(case)
+    begin(case)
+    ask = {"to": ["bob"], "subject": "[t1] Look", "body_md": "x", "ack_required": True}
+    letter = hub.call("mail.send", ALICE, **ask, ack_within_ms=60_000)
+    hub.clock.advance(3_600_000)
+    hub.do(HUB_ACTOR, EscalateMail(letter["id"], ("carl",)))
+    case.deliver()
+    assert read(case.delivered("carl")[-1], "saop").kind == "escalated"
+    while hub.task("t1").status == "in-progress":
+        hub.clock.advance(30 * 86_400_000)
+        hub.do(HUB_ACTOR, ExpireLease("t1", notify=("carl",)))
+        if hub.task("t1").status == "ready":
+            hub.do(BOB, ClaimTask("t1", "bob"))
+    case.deliver()
+    assert read(case.delivered("alice")[-1], "saop").kind == "failed"
+    assert read(case.delivered("carl")[-1], "saop").kind == "escalated"

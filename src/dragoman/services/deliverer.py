@@ -29,7 +29,7 @@ from dragoman.core.handoff.state import (
 from dragoman.core.ids import bare_name, task_stream
 from dragoman.core.intent.state import IntentCompleted, IntentDispatched, IntentUpdated
 from dragoman.core.limits import MAX_BODY, MAX_SUBJECT
-from dragoman.core.mail import Mail, MailPosted, PostMail
+from dragoman.core.mail import LATE_KIND, Mail, MailPosted, PostMail
 from dragoman.core.notice import Notice
 from dragoman.core.question_state import QuestionAnswered, QuestionAsked
 from dragoman.core.task_state import (
@@ -482,7 +482,7 @@ class Deliverer:
         """Tell each agent once about a request."""
         told, delivered = set[str](), 0
         letters = self._letters_of(request)
-        in_order, until = sorted(request, key=_is_general), request[-1].position
+        in_order, until = sorted(request, key=_generality), request[-1].position
         for concern in chain.from_iterable(self._concerns(entry, until) for entry in in_order):
             record = speakers.get(concern.recipient)
             if record is None or concern.recipient in told:
@@ -519,13 +519,19 @@ class Deliverer:
     def _letter_concerns(
         self, entry: Entry, line: Line[Any], event: MailPosted
     ) -> Iterator[Concern]:
-        """Concerns of a letter's recipients; what this service has posted concerns nobody."""
-        if event.id.startswith(_ID_PREFIX) or line.actor.partition(":")[2] == HUB_NAME:
+        """Concerns of a letter's recipients; what this service has posted concerns nobody, and of
+        what the hub posts by itself only what it escalates."""
+        is_hubs_own = line.actor.partition(":")[2] == HUB_NAME
+        is_escalation = is_hubs_own and event.kind in _ESCALATING_KINDS
+        if event.id.startswith(_ID_PREFIX) or (is_hubs_own and not is_escalation):
             return
         about = task_of_entry(self._store, entry)
         found = find_task(self._store, about) if about else None
         task = None if found is None or isinstance(found, Refusal) else found.task
         began_in, notice = self._read_letter(event)
+        if is_escalation:
+            text = notice.text or f"the work does not go on: {notice.question}"
+            notice = replace(notice, kind="escalated", text=text, question="")
         known = replace(
             notice,
             aof_id=task.aof_id if task else "",
@@ -639,12 +645,16 @@ def _is_delivered(mail: Mail, agent: str) -> bool:
 _POSTED: Final = EVENT_NAMES[MailPosted]
 
 
-_GENERAL: Final = frozenset((EVENT_NAMES[TaskTransitioned], EVENT_NAMES[TaskClaimed]))
+_ESCALATING_KINDS: Final = frozenset(("status.blocked", LATE_KIND))
+"""Kinds of letters by which the hub tells coordinators that something does not go on."""
+
+_GENERAL: Final = (EVENT_NAMES[TaskTransitioned], EVENT_NAMES[TaskClaimed])
 
 
-def _is_general(entry: Entry) -> bool:
-    """True for a move, which other events of its request say better."""
-    return entry.event in _GENERAL
+def _generality(entry: Entry) -> int:
+    """Rank of an entry: other events say better what moved, and moves why the hub writes to it."""
+    is_hubs_letter = entry.event == _POSTED and read_line(entry.line).actor == HUB_ACTOR.label
+    return 2 if is_hubs_letter else int(entry.event in _GENERAL)
 
 
 def _requests(store: Store, after: int, until: int) -> Iterator[list[Entry]]:
