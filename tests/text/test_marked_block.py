@@ -10,7 +10,9 @@ pytestmark = proves("CONNECT-UNTOUCHED")
 BLOCK = MarkedBlock("<!-- ours: begin -->", "<!-- ours: end -->")
 
 
-@pytest.mark.parametrize("text", ["", "# Rules\n", "# Rules\n\n", "a\r\nb\r\n", "one\n\n\n"])
+@pytest.mark.parametrize(
+    "text", ["", "# Rules\n", "# Rules\n\n", "a\r\nb\r\n", "one\n\n\n", "# Rules", "a\r\nb"]
+)
 def test_block_is_added_replaced_and_removed_again(text: str) -> None:
     added = BLOCK.put(text, "first\nsecond")
     found = BLOCK.find(added)
@@ -22,10 +24,6 @@ def test_block_is_added_replaced_and_removed_again(text: str) -> None:
     assert BLOCK.remove(added) == text
     assert ("\r\n" in added) == ("\r\n" in text)
     assert added.count("\n") == added.count("\r\n") or "\r\n" not in text
-
-
-def test_text_without_an_end_of_line_gets_one() -> None:
-    assert BLOCK.remove(BLOCK.put("# Rules", "x")) == "# Rules\n"
 
 
 def test_text_around_a_block_stays() -> None:

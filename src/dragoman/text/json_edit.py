@@ -64,13 +64,14 @@ def add_item(text: str, path: tuple[str, ...], value: Any) -> str:
     return _add_child(text, holder, "", value)
 
 
-def remove_member(text: str, path: tuple[str, ...]) -> str:
-    """Remove the member at this path, and objects on the way that hold nothing else."""
+def remove_member(text: str, path: tuple[str, ...], *, empties: bool = True) -> str:
+    """Remove the member at this path and, with `empties`, objects on the way that hold nothing
+    else."""
     *above, name = path
     holder = _find(_parse(text), tuple(above))
     if holder is None or name not in holder.names:
         return text
-    if len(holder.children) == 1 and above:
+    if empties and len(holder.children) == 1 and above:
         return remove_member(text, tuple(above))
     return _remove_child(text, holder, holder.names.index(name))
 

@@ -29,15 +29,16 @@ class MarkedBlock(Struct, frozen=True):
             return text[: span[0]] + block + text[span[1] :]
         if not text:
             return block
-        return text + ("" if text.endswith("\n") else newline) + newline + block
+        return text + newline + block
 
     def remove(self, text: str) -> str:
-        """Remove the block, and the empty line before it."""
+        """Remove the block, and the line feed that `put` has written before it: an empty line, or
+        the end of a last line that had none."""
         span = self._span(text)
         if span is None:
             return text
-        before = re.sub(r"(?<=\n)\r?\n\Z", "", text[: span[0]])
-        return before + text[span[1] :]
+        before, after = text[: span[0]], text[span[1] :]
+        return re.sub(r"\r?\n\Z" if not after else r"(?<=\n)\r?\n\Z", "", before) + after
 
     def _span(self, text: str) -> tuple[int, int] | None:
         """Beginning of the first marker's line, and end of the last one's."""

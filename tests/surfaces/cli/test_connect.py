@@ -111,11 +111,11 @@ OTHERS = {
     ".mcp.json": '{\n    "mcpServers": {"other": {"command": "x", "n": 1.50}}\n}\n',
     ".codex/config.toml": '# mine\nmodel = "o9" # the best\n\n[mcp_servers.other]\ncommand = "x"\n',
     ".gemini/settings.json": '{"theme": "dark"}',
-    ".cursor/mcp.json": '{\n\t"mcpServers": {\n\t}\n}\n',
+    ".cursor/mcp.json": '{\n\t"mcpServers": {}\n}\n',
     ".vscode/mcp.json": '// ours\n{\n  "inputs": [],\n  "servers": {\n    "a": {}, // b\n  },\n}\n',
     "CLAUDE.md": "# Rules\n\nBe kind.\n",
     "AGENTS.md": "# Rules\r\n",
-    "GEMINI.md": "x\n",
+    "GEMINI.md": "x",
 }
 
 
@@ -136,11 +136,7 @@ def test_what_is_not_ours_stays(dragoman: Console, project: Path, name: str) -> 
     assert changed == {client.config, client.instructions}
     dragoman.ask("connect", name, "--undo", "--write")
 
-    after = contents(project)
-    if name == "cursor":
-        # It held nothing.
-        del before[".cursor/mcp.json"]
-    assert after == before
+    assert contents(project) == before
 
 
 @proves("CONNECT-UNTOUCHED")
@@ -179,6 +175,17 @@ def test_file_that_cannot_be_edited_is_refused(
         assert str(project / path) in refused["detail"]
         assert reason in refused["detail"]
     assert contents(project) == before
+
+
+@proves("CONNECT-UNTOUCHED")
+def test_empty_list_of_servers_stays(dragoman: Console, project: Path) -> None:
+    config = project / ".vscode/mcp.json"
+    config.parent.mkdir()
+    config.write_text('{"servers":{},"inputs":[]}')
+    dragoman.ask("connect", "vscode", "--write")
+    dragoman.ask("connect", "vscode", "--agent", "bob", "--write")
+    dragoman.ask("connect", "vscode", "--undo", "--write")
+    assert config.read_text() == '{"servers":{},"inputs":[]}'
 
 
 @proves("CONNECT-UNTOUCHED")

@@ -128,8 +128,11 @@ class NotOurs(ValueError):
 
 _TOML_BLOCK: Final = MarkedBlock("# dragoman: begin", "# dragoman: end")
 
-_MARK: Final = {"CONNECTED_BY": "dragoman connect"}
+_MARK: Final = "CONNECTED_BY"
 """Variable of a server that we have written into JSON, which need not take comments."""
+_WITH_LIST: Final = "dragoman connect, with the list of servers"
+_INTO_LIST: Final = "dragoman connect"
+"""Values of the mark: undo takes the list of servers back, too, or leaves it, maybe empty."""
 
 
 def find_server(client: AgentClient, text: str) -> Server | None:
@@ -151,12 +154,15 @@ def add_server(client: AgentClient, text: str, server: Server) -> str:
     if client.format == "json":
         if client.has_type:
             server = {"type": "stdio", **server}
-        marked = {**server, "env": {**server.get("env", {}), **_MARK}}
+        text = text if text.strip() else "{}\n"
+        if known is not None and known == server:
+            return text
         if known is not None:
-            if known in (server, marked):
-                return text
-            _check_marked(client, known)
-        return set_member(text if text.strip() else "{}\n", _path(client), marked)
+            mark = _read_mark(client, known)
+        else:
+            mark = _WITH_LIST if find_value(text, (client.servers,)) is None else _INTO_LIST
+        marked = {**server, "env": {**server.get("env", {}), _MARK: mark}}
+        return text if known == marked else set_member(text, _path(client), marked)
     if known is not None and _TOML_BLOCK.find(text) is None:
         raise _not_written(client)
     edited = _TOML_BLOCK.put(text, _toml_table(client, server))
@@ -173,16 +179,17 @@ def remove_server(client: AgentClient, text: str) -> str:
     if known is None:
         return text
     if client.format == "json":
-        _check_marked(client, known)
-        return remove_member(text, _path(client))
+        is_list_ours = _read_mark(client, known) == _WITH_LIST
+        return remove_member(text, _path(client), empties=is_list_ours)
     return _TOML_BLOCK.remove(text)
 
 
-def _check_marked(client: AgentClient, server: Server) -> None:
-    """Raise NotOurs for a server that was written by hand."""
-    variables = get_field(server, "env")
-    if any(get_field(variables, name) != value for name, value in _MARK.items()):
+def _read_mark(client: AgentClient, server: Server) -> str:
+    """Read the mark of a server; NotOurs for one that was written by hand."""
+    mark = get_field(get_field(server, "env"), _MARK)
+    if mark not in (_WITH_LIST, _INTO_LIST):
         raise _not_written(client)
+    return mark
 
 
 def _not_written(client: AgentClient) -> NotOurs:
