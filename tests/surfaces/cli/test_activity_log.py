@@ -4,6 +4,7 @@ from dragoman.core.actor import HUB_ACTOR
 from dragoman.core.agent import PauseAgent, RegisterAgent, ResumeAgent
 from dragoman.core.attempt import ClaimTask, ExpireLease, ReleaseTask, ReportOutcome
 from dragoman.core.backoff import Backoff
+from dragoman.core.check_state import CheckResult, RecordChecks
 from dragoman.core.question_state import AskQuestion
 from dragoman.core.task_state import CreateTask, MoveTask, NoteTask, SendBackTask
 from dragoman.surfaces.cli.activity_log import MAX_LINES, ActivityLog
@@ -62,6 +63,36 @@ def test_work_without_review_is_done_at_once() -> None:
     lab.do(ALICE, ClaimTask("T", "alice"))
     lab.do(ALICE, ReportOutcome("T", "done", "all of it", apply=True))
     assert terminal.take()[1:] == ["T  alice reports done: all of it: done"]
+
+
+@proves("EVIDENCE-CHECKS")
+def test_checks_are_told_when_they_run_and_how_they_ended() -> None:
+    terminal = Terminal()
+    lab = terminal.lab
+    lab.do(HUMAN, CreateTask("t", "T", ready=True, checks=("make test",), max_attempts=2))
+    for attempt in (1, 2):
+        lab.do(ALICE, ClaimTask("T", "alice"))
+        lab.do(ALICE, ReportOutcome("T", "done", "all", apply=True))
+        assert terminal.take()[1:] == ["T  alice reports done: all: the hub runs its checks"]
+        lab.do(HUB_ACTOR, RecordChecks("T", attempt, (CheckResult("make test", 3),)))
+        if attempt == 1:
+            assert terminal.take() == [
+                "T  a check failed, sent back: the check `make test` failed: exit code 3"
+            ]
+    (given_up,) = terminal.take()
+    assert given_up.startswith("T  blocked: the check `make test` failed: exit code 3")
+    lab.do(HUMAN, MoveTask("T", "ready"))
+    lab.do(ALICE, ClaimTask("T", "alice"))
+    lab.do(ALICE, ReportOutcome("T", "partial", apply=True))
+    assert terminal.take()[-1].endswith("waits for a review: dragoman task approve T")
+    lab.do(HUMAN, SendBackTask("T", "go on"))
+    lab.do(ALICE, ClaimTask("T", "alice"))
+    lab.do(ALICE, ReportOutcome("T", "done", apply=True))
+    terminal.take()
+    lab.do(HUB_ACTOR, RecordChecks("T", 4, (CheckResult("make test", 0),)))
+    assert terminal.take() == [
+        "T  its checks have passed: waits for a review: dragoman task approve T"
+    ]
 
 
 def test_lost_lease_is_told_in_words() -> None:

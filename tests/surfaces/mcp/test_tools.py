@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from dragoman.bootstrap.dialects import build_dialects
 from dragoman.config import NotifySettings
+from dragoman.core.actor import HUB_ACTOR
 from dragoman.core.agent import RegisterAgent
+from dragoman.core.check_state import CheckResult, RecordChecks
 from dragoman.core.delegation import RequestDelegation
 from dragoman.core.mail import PostMail
 from dragoman.core.question_state import AnswerQuestion
@@ -101,6 +103,21 @@ def test_end_of_an_attempt_again_succeeds(
         assert await refusal_code(client, "release", task=task, reason="late") == "lease_lost"
 
     run_with_client(server, agent, end_twice)
+
+
+@proves("MCP-TOOLS", "EVIDENCE-CHECKS")
+def test_completion_says_that_the_hub_runs_its_checks(server: HubServer) -> None:
+    task = server.submit(CreateTask("Mend it", ready=True, checks=("make test",)))
+
+    async def work(client: Client) -> Any:
+        await call_tool(client, "claim", task=task)
+        return await call_tool(client, "complete", task=task)
+
+    done = run_with_client(server, "ada", work)
+    assert done["status"] == "review"
+    assert done["checks"] == "the hub runs the checks of this task now; `read` shows their results"
+    server.submit(RecordChecks(task, 1, (CheckResult("make test", 0),)), actor=HUB_ACTOR)
+    assert call_once(server, "ada", "read", task=task)["evidence"]["passed"] is True
 
 
 @proves("MCP-TOOLS")

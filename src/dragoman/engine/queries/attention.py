@@ -15,7 +15,7 @@ from msgspec import Struct
 from dragoman.core.agent import AgentRecord, describe_pause
 from dragoman.core.attempt import explain_wait
 from dragoman.core.attempt_state import ESCALATED_QUIET, Lease
-from dragoman.core.base import ATTENTION_LIST, AttentionKind, Status
+from dragoman.core.base import ATTENTION_LIST, CHECKS_LIST, AttentionKind, Status
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff.state import Handoff
 from dragoman.core.ids import task_stream
@@ -106,12 +106,14 @@ def find_attention(
     items += _unknown_assignees(store, unknown, now, limit)
     counts["unknown_assignee"] = sum(queues[name] for name in unknown)
     statuses = store.status_counts()
+    # Work whose checks run needs nobody yet.
+    checked = islice(walk_list(store, ListQuery(CHECKS_LIST, limit=LIST_PAGE)), _MAX_LISTED)
+    hidden: dict[Status, int] = {"review": sum(1 for _ in checked)}
     for status, (kind, make_item) in _STATUSES.items():
-        counts[kind] += statuses.get(status, 0)
-        items += (
-            make_item(store, view.task)
-            for view in list_tasks(store, TaskQuery(status, limit=limit))
-        )
+        left_out = hidden.get(status, 0)
+        counts[kind] += max(0, statuses.get(status, 0) - left_out)
+        tasks = (one.task for one in list_tasks(store, TaskQuery(status, limit=limit + left_out)))
+        items += (make_item(store, task) for task in tasks if not task.awaits_checks)
     ordered = sorted(items, key=lambda item: (_ORDER[item.kind], item.since))
     by_kind = (list(islice(same, limit)) for _, same in groupby(ordered, attrgetter("kind")))
     return Attention(
@@ -147,15 +149,13 @@ def question_item(task: Task) -> AttentionItem:
 def _review_item(task: Task) -> AttentionItem:
     report = task.reported
     text = one_line(f"{report.agent} reports {report.outcome}", report.notes) if report else ""
-    if task.awaits_checks:
-        text = one_line("the hub runs its checks", text)
-    elif task.is_proven:
+    if task.is_proven:
         text = one_line("proven by its checks", text)
     return AttentionItem(
         "review",
         task.moved_at,
         text or "waits for a review",
-        f"dragoman task {'show' if task.awaits_checks else 'approve'} {task.id}",
+        f"dragoman task approve {task.id}",
         task.id,
         task.assignee,
     )

@@ -10,13 +10,14 @@ from typing import Final
 from dragoman.core.agent import AgentPaused, AgentResumed
 from dragoman.core.attempt_state import TaskClaimed, TaskReported, TaskRequeued
 from dragoman.core.base import Status
+from dragoman.core.check_state import TaskChecked
 from dragoman.core.event_table import EVENT_NAMES
-from dragoman.core.task_state import TaskTransitioned
+from dragoman.core.task_state import Task, TaskTransitioned
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.engine.event_sentences import describe_reason
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.attention import one_line
-from dragoman.engine.queries.entries import all_entries, decode_event
+from dragoman.engine.queries.entries import all_entries, decode_event, stream_state
 from dragoman.engine.queries.notices import find_notice
 from dragoman.ledger.entry import Entry, read_line
 
@@ -33,6 +34,7 @@ _SHOWN: Final = frozenset(
         TaskReported,
         TaskRequeued,
         TaskTransitioned,
+        TaskChecked,
         AgentPaused,
         AgentResumed,
     )
@@ -47,6 +49,11 @@ _ENDS: Final[dict[Status, str]] = {
 }
 """Status -> the words for a task that has entered it; one that is ready again says why instead."""
 
+_CHECKS_RUN: Final = "the hub runs its checks"
+
+_ENTRIES_OF_MOVE: Final = 2
+"""Entries in which a move follows its cause: the task may be reserved for its agent before."""
+
 
 class ActivityLog:
     """A service that prints lines about new entries."""
@@ -57,8 +64,8 @@ class ActivityLog:
         self._store = store
         self._print_line = print_line
         self._position = store.head()
-        self._reports: dict[str, str] = {}
-        """Stream of a task -> the report that is not applied yet, in words."""
+        self._reports: dict[str, TaskReported] = {}
+        """Stream of a task -> the report that is not applied yet."""
 
     def run_once(self, now: int) -> int:
         """Print what has happened since the last time; return the number of lines."""
@@ -92,12 +99,10 @@ class ActivityLog:
             case TaskClaimed():
                 return f"{event.agent} began attempt {event.attempt}"
             case TaskReported():
-                reporter = event.by or event.agent
-                details = "; ".join(filter(None, (event.notes, *event.blockers)))
-                self._reports[entry.stream] = one_line(
-                    f"{reporter} reports {event.outcome}", details
-                )
+                self._reports[entry.stream] = event
                 return ""
+            case TaskChecked():
+                return self._describe_checks(entry, task)
             case TaskRequeued() | TaskTransitioned():
                 is_passed = self._is_passed(entry, event)
                 return "" if is_passed else self._describe_move(event, entry.stream, task)
@@ -110,18 +115,42 @@ class ActivityLog:
         """True for a review that its own request has ended: work without review is done."""
         if isinstance(event, TaskRequeued) or event.to != "review":
             return False
+        return self._next_move(entry) is not None
+
+    def _next_move(self, entry: Entry) -> TaskTransitioned | None:
+        """Move of the task that the same request has made after this entry."""
         cause = read_line(entry.line).cause
-        following = self._store.history(entry.stream, entry.version, 1)
-        return any(
-            read_line(one.line).cause == cause and isinstance(decode_event(one), TaskTransitioned)
-            for one in following
-        )
+        following = self._store.history(entry.stream, entry.version, _ENTRIES_OF_MOVE)
+        events = (decode_event(one) for one in following if read_line(one.line).cause == cause)
+        return next((one for one in events if isinstance(one, TaskTransitioned)), None)
+
+    def _describe_checks(self, entry: Entry, task: str) -> str:
+        """Describe the end of checks, unless the move that follows says it."""
+        move = self._next_move(entry)
+        if move is None:
+            return f"its checks have passed: {_ENDS['review'].format(task=task)}"
+        return one_line("a check failed, sent back", move.reason) if move.to == "ready" else ""
 
     def _describe_move(self, event: TaskRequeued | TaskTransitioned, stream: str, task: str) -> str:
-        report = self._reports.pop(stream, "") or one_line(describe_reason(event.reason))
+        reported = self._reports.pop(stream, None)
+        report = _describe_report(reported) if reported else one_line(describe_reason(event.reason))
         if isinstance(event, TaskRequeued):
             return f"attempt {event.attempt} failed: {report}"
         if event.from_ == "in-progress" and event.to == "ready":
             return f"given back: {report}" if report else "given back"
         words = _ENDS.get(event.to, "").format(task=task)
+        if event.to == "review" and self._has_checks(stream, reported):
+            words = _CHECKS_RUN
         return ": ".join(filter(None, (report, words))) if words else ""
+
+    def _has_checks(self, stream: str, reported: TaskReported | None) -> bool:
+        """True if the hub runs checks of work that is reported like this."""
+        row = self._store.stream(stream)
+        state = row and stream_state(self._store, row)
+        is_finished = reported is None or reported.outcome != "partial"
+        return is_finished and isinstance(state, Task) and bool(state.required_checks)
+
+
+def _describe_report(event: TaskReported) -> str:
+    details = "; ".join(filter(None, (event.notes, *event.blockers)))
+    return one_line(f"{event.by or event.agent} reports {event.outcome}", details)

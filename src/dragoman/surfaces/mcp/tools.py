@@ -424,7 +424,11 @@ def act_on_task(context: HubContext, arguments: Any) -> dict[str, Any]:
     receipt = context.submit(*commands)
     if isinstance(commands[-1], UpdateTask):
         _check_effect(receipt)
-    return _lease_status(receipt)
+    checked = {"checks": _CHECKS_RUN} if context.find_task(receipt.task).task.awaits_checks else {}
+    return _lease_status(receipt) | checked
+
+
+_CHECKS_RUN = "the hub runs the checks of this task now; `read` shows their results"
 
 
 def _check_effect(receipt: Receipt) -> None:
