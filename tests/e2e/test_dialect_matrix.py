@@ -19,9 +19,6 @@ DIALECTS = ("aof", "agentmail", "acp", "ccos", "saop")
 ENDS = {"done": {"done"}, "failed": {"failed", "help"}, "help": {"help"}}
 """Last word of the hand -> kinds that its boss may be told: SAOP and ACP have one word for two."""
 
-ENDS_OF_REQUEST = {**ENDS, "help": {"help", "failed"}}
-"""The same to a CCOS boss of an AOF hand: a blocked task ends the request of its intent."""
-
 
 @proves("DELIVERY-DIALECT", "OFFER-ANSWER")
 def test_offer_progress_help_result_and_failure_between_all_pairs_of_dialects(
@@ -53,8 +50,7 @@ def test_offer_progress_help_result_and_failure_between_all_pairs_of_dialects(
     for task, (boss, hand, end) in plan.items():
         assert told[f"hand-{hand}"][task] == ["offer"], (task, boss, hand)
         heard = set(told[f"boss-{boss}"][task])
-        allowed = ENDS_OF_REQUEST if (boss, hand) == ("ccos", "aof") else ENDS
-        assert heard & allowed[end], (task, boss, hand, end, heard)
+        assert heard & ENDS[end], (task, boss, hand, end, heard)
         facts += 1
         if end == "done":
             assert "progress" in heard, (task, boss, hand, heard)

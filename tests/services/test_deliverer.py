@@ -270,7 +270,7 @@ def test_answers_reach_who_offered_the_work(offered_in: str, taken_in: str, what
         "failed": {"failed", "help_asked"},
     }
     if (offered_in, taken_in) == ("ccos", "aof"):
-        kinds["help"] = {"failed"}  # a blocked task ends the request of its intent
+        kinds["failed"] = {"help_asked"}  # a report with blockers asks, and a TaskResult cannot
     said = {read(new, offered_in).kind, *re.findall(r"kind: (\w+)", new.body)}
     assert said & kinds[what]
     assert "the words" in new.body or new.kind == "handoff.complete"

@@ -276,6 +276,8 @@ def _of_intent_update(told: _Told) -> Iterator[Concern]:
 def _of_intent_result(told: _Told) -> Iterator[Concern]:
     event: IntentCompleted = told.event
     known: dict[str, Any] = {"request": event.request_id}
+    if event.synthetic == "blocked":
+        return  # the move says what is asked
     if event.success:
         is_text = isinstance(event.output, str)
         said = {"text" if is_text else "output": event.output}
@@ -580,6 +582,10 @@ class Deliverer:
         if name == "acp" and notice.kind == "offer":
             # A message, not the action of an initiator.
             notice = replace(notice, criteria=(), details={"criteria": list(notice.criteria)})
+        if name == "ccos" and notice.kind == "failed" and notice.blockers:
+            # A failed TaskResult asks nothing.
+            asked = "; ".join(notice.blockers)
+            notice = replace(notice, kind="help_asked", question=asked, blockers=())
         made = translate_notice(notice, "", self._dialects[name])
         if isinstance(made, Refusal) or len(msgspec.json.encode(made.message)) > MAX_BODY:
             return 0
