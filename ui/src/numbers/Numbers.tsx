@@ -79,7 +79,7 @@ function Figures({ numbers }: { numbers: NumbersResource }) {
   const { total } = numbers;
   const waiting = Object.values(status.data?.attentionCounts ?? {}).reduce((sum, one) => sum + one, 0);
   return (
-    <dl className={styles.figures}>
+    <dl className={styles.figures} tabIndex={0}>
       <Figure name={total.finished === 1 ? "task finished" : "tasks finished"} value={amount(total.finished)} />
       <Figure name={total.failures === 1 ? "failure" : "failures"} value={amount(total.failures)} tone={total.failures ? "bad" : undefined} />
       <Figure name={waiting === 1 ? "waits for a person" : "wait for a person"} value={amount(waiting)} tone={waiting ? "wait" : undefined} />
