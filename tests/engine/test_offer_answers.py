@@ -12,7 +12,7 @@ from dragoman.core.attempt import ClaimTask
 from dragoman.core.delegation import RequestDelegation
 from dragoman.core.handoff.state import ApproveHandoff, RejectHandoff
 from dragoman.core.question_state import AnswerQuestion, AskQuestion
-from dragoman.core.task_state import CreateTask, MoveTask
+from dragoman.core.task_state import CreateTask, EditTask, MoveTask, SendBackTask
 from dragoman.engine.queries.mail import all_mail
 from dragoman.engine.request import Accepted
 from dragoman.engine.router import Router
@@ -555,3 +555,36 @@ def test_version_that_the_hub_does_not_speak_answers_nothing() -> None:
     later["metadata"]["version"] = "9.0.0"
     assert hub.refusal(later, BOB) == "invalid_envelope"
     assert hub.handoff == "proposed"
+
+
+# --- work that was sent back --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", BEGINNINGS)
+def test_recipient_takes_work_that_was_sent_back_in_its_dialect(dialect: str) -> None:
+    hub = OfferHub()
+    hub.begin()
+    hub.send(hub.report("done"))
+    hub.do(HUMAN, SendBackTask("t1", "wrong pages"))
+    assert (hub.task("t1").status, hub.task("t1").handoff) == ("ready", None)
+    BEGINNINGS[dialect](hub)
+    assert (hub.task("t1").status, hub.task("t1").assignee) == ("in-progress", "bob")
+    result = dialect.partition(" ")[0]
+    RESULTS.get(result, RESULTS["aof"])(hub)
+    assert hub.task("t1").status == "review"
+    assert findings(hub.store) == []
+
+
+def test_work_that_was_sent_back_is_taken_by_nobody_else_and_not_by_words_about_it() -> None:
+    hub = OfferHub()
+    hub.begin()
+    hub.send(hub.report("done"))
+    hub.do(HUMAN, SendBackTask("t1", "wrong pages"))
+    hub.letter("HELP_RESPONSE", "## Guidance\nso\n")
+    assert hub.task("t1").status == "ready"
+    hub.do(HUMAN, EditTask("t1", assignee="carol"))
+    task = hub.task("t1").aof_id
+    accepted = aof_message("handoff.accepted", task, "bob", "alice", accepted=True)
+    assert hub.refusal(accepted) == "invalid_transition"
+    unknown = aof_message("handoff.accepted", "TASK-2026-02-09-999", "bob", "alice", accepted=True)
+    assert hub.refusal(unknown) == "task_not_found"

@@ -31,10 +31,12 @@ _BEGUN_STATUSES: Final = frozenset(("", "in-progress"))
 def answer_offer(
     notice: Notice, actor: Actor, facts: Facts, choices: Choices
 ) -> OfferAnswer | None:
-    """The answer that a notice gives to the active offer of its task; None: it gives none."""
+    """The answer that a notice gives to the active offer of its task, or to work that was sent back
+    to the recipient of its last one; None: it gives none.
+    """
     found = find_offer(notice.task, actor, facts) if notice.kind in _ANSWERING_KINDS else None
     if found is None:
-        return None
+        return _take_again(notice, actor, facts, choices)
     is_begun = found.status == "activated"
     if notice.kind == "rejected" or (notice.kind == "failed" and not is_begun):
         return OfferAnswer((_reject_command(found, notice),))
@@ -43,6 +45,19 @@ def answer_offer(
     if notice.kind == "progress" and not is_begun and notice.status in _BEGUN_STATUSES:
         return OfferAnswer(_begin_commands(found, choices), is_work=True)
     return None
+
+
+def _take_again(notice: Notice, actor: Actor, facts: Facts, choices: Choices) -> OfferAnswer | None:
+    is_begin = notice.kind in ("accepted", "progress") and notice.status in _BEGUN_STATUSES
+    found = find_task(facts.store, notice.task) if is_begin and notice.task else None
+    if found is None or isinstance(found, Refusal):
+        return None
+    task, name = found.task, actor.name
+    is_its_rework = (task.status, task.assignee, task.chain[-1:]) == ("ready", name, (name,))
+    if not is_its_rework or task.handoff is not None:
+        return None
+    claim = ClaimTask(task.id, name, ttl_ms=choices.ttl_ms)
+    return OfferAnswer((claim,), is_work=notice.kind == "progress")
 
 
 def find_offer(task: str, actor: Actor, facts: Facts) -> Handoff | None:
