@@ -947,7 +947,9 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Across dialects",
         "The recipient of an ACP offer accepts and activates, rejects, completes or blocks it in "
         "its own dialect; the gate is that of ACP, and where it refuses, the message is recorded "
-        "and has no effect. Help asked in one dialect is one help case, answered from any.",
+        "and has no effect. The agent of a TaskRequest or of an AOF delegation begins, reports or "
+        "rejects it in its own dialect. Help asked in one dialect is one help case, answered from "
+        "any.",
     ),
     Requirement(
         "AUDIT-FORMS",

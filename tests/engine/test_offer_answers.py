@@ -311,6 +311,142 @@ def test_reply_that_repeats_a_type_answers_nothing() -> None:
     assert hub.handoff == "proposed"
 
 
+# --- requests of intents, and AOF delegations -----------------------------------------------------
+
+
+class AskedHub(OfferHub):
+    """Hub where bob was asked for t1, by the request of an intent or by an AOF delegation."""
+
+    def __init__(self, asked_by: str) -> None:
+        MixedHub.__init__(self)
+        self.register("alice", "aof", saop="architect")
+        self.register("bob", saop="developer")
+        if asked_by == "ccos":
+            self.call("ccos.register", BOB, agent_id="bob", skills=["python"])
+            self.call("ccos.delegate", ALICE, goal="Write python", intent_id="t1")
+        else:
+            self.do(
+                HUMAN, CreateTask("Whole", "p", ready=True), CreateTask("Part", "t1", ready=True)
+            )
+            self.do(ALICE, ClaimTask("p", "alice"))
+            self.do(ALICE, RequestDelegation("t1", "p", "bob", self.clock.now() + 60_000))
+
+    @property
+    def delegation(self) -> str:
+        delegation = self.task("t1").delegation
+        return "" if delegation is None else delegation.state
+
+
+ASKED_BEGINNINGS: dict[str, Say] = {
+    **BEGINNINGS,
+    "acp": lambda hub: hub.message("status.update", text="begun"),
+    "acp ack": lambda hub: hub.message("system.ack", kind="accepted"),
+}
+
+ASKED_RESULTS: dict[str, Say] = {
+    **RESULTS,
+    "saop": lambda hub: hub.send(
+        tool_event(
+            2, "s-1", type="TASK_TRANSITION", task_id="t1", from_state="ready", to_state="review"
+        ),
+        BOB,
+    ),
+    "saop notice": lambda hub: hub.notice(2, "result"),
+}
+
+ASKED_REFUSALS: dict[str, Say] = {
+    "aof": REJECTIONS["aof"],
+    "acp": lambda hub: hub.message("system.error", kind="rejected", text="words"),
+    "saop": REJECTIONS["saop notice"],
+    "ccos": REJECTIONS["ccos refusal"],
+}
+
+
+def _pairs(said: dict[str, Say]) -> list[tuple[str, str]]:
+    """Each kind of request, with each word of another dialect."""
+    return [pair for by in ("ccos", "aof") for pair in ((by, d) for d in said) if by not in pair[1]]
+
+
+@pytest.mark.parametrize(("asked_by", "dialect"), _pairs(ASKED_BEGINNINGS))
+def test_agent_that_was_asked_begins_in_any_dialect(asked_by: str, dialect: str) -> None:
+    hub = AskedHub(asked_by)
+    for _ in range(2):
+        ASKED_BEGINNINGS[dialect](hub)
+        task = hub.task("t1")
+        assert (task.status, task.assignee, task.attempts) == ("in-progress", "bob", 1)
+        assert hub.delegation == ("accepted" if asked_by == "aof" else "")
+    assert findings(hub.store) == []
+
+
+@pytest.mark.parametrize("begins", [True, False])
+@pytest.mark.parametrize(("asked_by", "dialect"), _pairs(ASKED_RESULTS))
+def test_agent_that_was_asked_reports_in_any_dialect(
+    asked_by: str, dialect: str, *, begins: bool
+) -> None:
+    hub = AskedHub(asked_by)
+    if begins:
+        ASKED_BEGINNINGS["acp"](hub)
+    ASKED_RESULTS[dialect](hub)
+    task = hub.task("t1")
+    assert (task.status in ("review", "done"), task.assignee, task.attempts) == (True, "bob", 1)
+    assert findings(hub.store) == []
+
+
+@pytest.mark.parametrize(("asked_by", "dialect"), _pairs(ASKED_REFUSALS))
+def test_agent_that_was_asked_refuses_in_any_dialect(asked_by: str, dialect: str) -> None:
+    hub = AskedHub(asked_by)
+    ASKED_REFUSALS[dialect](hub)
+    task = hub.task("t1")
+    if asked_by == "aof":
+        assert (hub.delegation, task.status, task.attempts) == ("rejected", "blocked", 0)
+    else:
+        report = task.reported
+        assert report is not None
+        assert (report.agent, report.outcome, report.notes) == ("bob", "failed", "words")
+    assert findings(hub.store) == []
+
+
+def test_requested_transition_is_told_under_the_id_of_its_event() -> None:
+    for asked_by in ("ccos", "aof"):
+        hub = AskedHub(asked_by)
+        ASKED_BEGINNINGS["saop transition"](hub)
+        moved = hub.call("saop.events", BOB, task_id="t1")["events"][-1]
+        assert moved["payload"]["to_state"] == "in-progress"
+        assert moved["event_id"] == "00000000-0000-4000-8000-000000000001"
+
+
+@pytest.mark.parametrize("asked_by", ["ccos", "aof"])
+def test_words_of_others_and_of_no_work_begin_nothing(asked_by: str) -> None:
+    hub = AskedHub(asked_by)
+    hub.message("status.update", CAROL, "alice", text="begun")
+    hub.message("status.complete", CAROL, "alice", text="done")
+    hub.notice(1, "rejected", CAROL)
+    hub.notice(2, "message")
+    hub.message("status.update", text="waiting", status="backlog")
+    assert hub.task("t1").status == "ready"
+    hub.message("status.complete", outcome="needs_review", text="look")
+    report = hub.task("t1").reported
+    assert report is not None
+    assert report.outcome == "needs_review"
+
+
+def test_failure_told_by_a_message_without_words_of_its_own_is_reported() -> None:
+    hub = AskedHub("aof")
+    hub.notice(1, "failed")
+    report = hub.task("t1").reported
+    assert report is not None
+    assert (report.outcome, report.notes, hub.task("t1").status) == ("failed", "words", "ready")
+
+
+def test_delegated_request_is_answered_as_a_delegation() -> None:
+    hub = AskedHub("ccos")
+    hub.do(HUMAN, CreateTask("Whole", "p", ready=True))
+    hub.do(HUMAN, RequestDelegation("t1", "p", "bob", hub.clock.now() + 60_000))
+    task = hub.task("t1").aof_id
+    hub.send(aof_message("handoff.accepted", task, "bob", "alice", accepted=True))
+    assert (hub.delegation, hub.task("t1").status) == ("accepted", "ready")
+
+
 # --- the gate -----------------------------------------------------------------------------------
 
 

@@ -303,10 +303,11 @@ class OfferAnswer(Struct, frozen=True):
     """True if the message is work, too, and has its own meaning afterwards."""
 
 
-AnswerPlace = Literal["none", "commands", "effect", "before"]
+AnswerPlace = Literal["none", "commands", "effect", "own effect", "before"]
 """Place of the commands of an answer in the plan of its message: none, because it answers nothing;
-with its commands, all or none; in its effect, if it has one; or before its commands, which are run
-alone where the answer is refused. Planning reads the store then, which `needs_io` has to say."""
+with its commands, all or none; in its effect; in its effect, if it has one of its own; or before
+its commands, which are run alone where the answer is refused. Planning reads the store then, which
+`needs_io` has to say."""
 
 
 class Plan(Struct, frozen=True):
@@ -338,12 +339,12 @@ class Plan(Struct, frozen=True):
 
     def has_room_for_answer(self, place: AnswerPlace) -> bool:
         """True if the message may answer an offer: one without an effect does not by an effect."""
-        return place in ("commands", "before") or (place == "effect" and bool(self.effect))
+        return place != "none" and (place != "own effect" or bool(self.effect))
 
     def with_answer(self, answer: OfferAnswer, place: AnswerPlace) -> "Plan":
         """The plan of a message that answers an offer of work, too."""
         commands, effect = (self.commands, self.effect) if answer.is_work else ((), ())
-        if place == "effect":
+        if place in ("effect", "own effect"):
             return replace(self, effect=answer.commands + effect)
         if place == "commands":
             return replace(self, commands=answer.commands + commands)

@@ -49,6 +49,7 @@ from dragoman.engine.queries.mail import (
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.queries.visibility import find_reader, visible_to
 from dragoman.engine.request import Commands, Committed
+from dragoman.engine.work_answers import report_commands
 from dragoman.protocols.acp.answers import find_offer
 from dragoman.protocols.acp.errors import REFUSAL_CODES
 from dragoman.protocols.acp.notice import to_notice
@@ -86,6 +87,7 @@ def mail_operations(choices: Choices) -> Iterator[Operation]:
         roles=MAY_WRITE,
         plan=plan,
         needs_io=always,
+        answer_place="effect",
         reply=_send_reply,
         summary="ACP: send a typed message (status.*, knowledge.*, system.*) to agents.",
     )
@@ -112,8 +114,8 @@ def _check_sender(sent: Send, actor: Actor) -> Fault | None:
 def _effect_commands(
     sent: Send, letter: PostMail, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands:
-    """Commands for the task of a message: its result or obstacle if it was offered to the sender,
-    else the help case that it opens or answers.
+    """Commands for the task of a message: the result or obstacle of the sender's work, or the
+    help case that it opens or answers.
     """
     notice = to_notice(sent)
     if notice is None or not sent.task_id:
@@ -121,7 +123,8 @@ def _effect_commands(
     is_ended = sent.type in ("status.complete", "status.blocked")
     offer = find_offer(sent.task_id, actor, facts) if is_ended else None
     if offer is None:
-        return help_commands(notice, actor, facts.store, letter)
+        reported = report_commands(notice, actor, facts)
+        return reported or help_commands(notice, actor, facts.store, letter)
     report = ReportOutcome(offer.task, "done", notice.text, apply=True, backoff=choices.backoff)
     if sent.type == "status.blocked":
         obstacle = notice.question or notice.text or "no reason given"

@@ -214,7 +214,7 @@ def _write_operations(choices: Choices) -> Iterator[Operation]:
         roles=MAY_WRITE,
         plan=partial(_plan_letter, choices),
         needs_io=lambda letter, _: translate.needs_lookup(letter),
-        answer_place="effect",
+        answer_place="own effect",
         reply=_send_reply,
         summary=(
             "Send a letter. A subject such as PROGRESS, HELP_REQUEST, OFFERING_READY or FAILED "

@@ -84,6 +84,7 @@ def dialect(*, apply_immediately: bool = False) -> Dialect:
         events=frozenset(RENDERERS),
         to_notice=to_notice,
         from_notice=from_notice,
+        answer_offer=translate.answer_delegation,
         hint='an object whose protocol is "aof", or text that begins with "AOF/1 "',
     )
 

@@ -9,12 +9,14 @@ from dragoman.core.actor import Actor
 from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.delegation import AcceptDelegation, RejectDelegation, RequestDelegation
 from dragoman.core.errors import Refusal
+from dragoman.core.limits import MAX_REASON
 from dragoman.core.notice import Notice
 from dragoman.core.timestamps import parse_rfc3339
 from dragoman.engine.help_case import help_commands
-from dragoman.engine.operation import Facts
+from dragoman.engine.operation import Facts, OfferAnswer
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
+from dragoman.engine.work_answers import begin_work, is_delegated_to, named_task
 from dragoman.protocols.aof import wire
 
 _MAX_QUOTED = 200
@@ -137,6 +139,18 @@ def accept(message: wire.HandoffAcceptedMessage) -> Commands:
 def reject(message: wire.HandoffRejectedMessage) -> Commands:
     """Reject a delegation."""
     return (RejectDelegation(message.task_id, message.payload.reason or ""),)
+
+
+def answer_delegation(notice: Notice, actor: Actor, facts: Facts) -> OfferAnswer | None:
+    """The answer that a notice of another dialect gives to the delegation of its task."""
+    task = named_task(notice, facts)
+    if task is None or not is_delegated_to(task, actor.name):
+        return None
+    if notice.kind == "rejected":
+        reason = (notice.text or notice.reason)[:MAX_REASON]
+        return OfferAnswer((RejectDelegation(task.id, reason),))
+    # A delegation whose agent works is accepted, though its dialect may not say that by itself.
+    return begin_work(notice, task, actor, (AcceptDelegation(task.id),))
 
 
 def end_session(payload: wire.SessionEndArguments, actor: Actor, facts: Facts) -> Commands:

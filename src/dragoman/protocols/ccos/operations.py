@@ -96,6 +96,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         events=frozenset(ACTION_TYPES),
         to_notice=to_notice,
         from_notice=from_notice,
+        answer_offer=translate.answer_request,
         hint="an object with intent_id, agent_id and success, goal or progress",
     )
 

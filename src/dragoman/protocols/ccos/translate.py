@@ -14,14 +14,21 @@ from dragoman.core.intent.candidate import Candidate, Requirements, ScoreParts
 from dragoman.core.intent.results import result_digest
 from dragoman.core.intent.state import CancelIntent, DelegateIntent, ReceiveResult, UpdateIntent
 from dragoman.core.limits import MAX_REASON
+from dragoman.core.notice import Notice
 from dragoman.core.task_state import INTENT_ALIAS_KIND, UpdateTask
 from dragoman.core.timestamps import parse_rfc3339
 from dragoman.engine.help_case import help_commands
-from dragoman.engine.operation import Facts, Fault, fault_from_refusal
+from dragoman.engine.operation import Facts, Fault, OfferAnswer, fault_from_refusal
 from dragoman.engine.queries.agents import find_agent
 from dragoman.engine.queries.intents import find_intent
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
+from dragoman.engine.work_answers import (
+    begin_work,
+    is_delegated_to,
+    is_requested_of,
+    named_task,
+)
 from dragoman.protocols.ccos.notice import to_notice
 from dragoman.protocols.ccos.parse import InvalidResult
 from dragoman.protocols.ccos.settings import Choices
@@ -205,7 +212,7 @@ def _is_plain_task(message: TaskResult | TaskUpdate, facts: Facts) -> bool:
     """Return whether the message is about a task without an intent (S-ADOPT the other way).
 
     It must come from the task's owner, from the agent of its last report, or from the one that
-    a handoff offers it to.
+    it was offered or delegated to.
     """
     if not isinstance(find_intent(facts.store, message.intent_id), Refusal):
         return False
@@ -213,11 +220,24 @@ def _is_plain_task(message: TaskResult | TaskUpdate, facts: Facts) -> bool:
     if isinstance(found, Refusal):
         return False
     report, handoff = found.task.reported, found.task.handoff
-    return message.agent_id in (
+    return is_delegated_to(found.task, message.agent_id) or message.agent_id in (
         found.task.assignee,
         report.agent if report else "",
         handoff.recipient if handoff else "",
     )
+
+
+def answer_request(notice: Notice, actor: Actor, facts: Facts) -> OfferAnswer | None:
+    """The answer that a notice of another dialect gives to the open request of its task."""
+    task = named_task(notice, facts)
+    if task is None or not is_requested_of(task, actor.name):
+        return None
+    if is_delegated_to(task, actor.name):  # which its dialect answers
+        return None
+    if notice.kind == "rejected":
+        reason = (notice.text or notice.reason)[:MAX_REASON]
+        return OfferAnswer((ReportOutcome(task.id, "failed", reason, apply=True),))
+    return begin_work(notice, task, actor)
 
 
 def _output_details(output: object) -> dict[str, object]:

@@ -44,6 +44,7 @@ from dragoman.engine.queries.traces import (
     turn_page,
 )
 from dragoman.engine.request import Commands, Committed
+from dragoman.engine.work_answers import report_commands
 from dragoman.protocols.saop import masking, translate
 from dragoman.protocols.saop.lint import KINDS, detect_kind, lint
 from dragoman.protocols.saop.notice import from_notice, to_notice
@@ -202,7 +203,10 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         command, chunk = translate.event_command(sent, actor.name, choices)
         effect: Commands = translate.transition_commands(sent, choices)
         if isinstance(sent.event.payload, NoticePayload):
-            effect = help_commands(to_notice(sent), actor, facts.store)
+            notice = to_notice(sent)
+            effect = report_commands(notice, actor, facts) or help_commands(
+                notice, actor, facts.store
+            )
         return Plan(
             (command,),
             effect=effect,
