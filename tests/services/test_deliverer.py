@@ -21,7 +21,7 @@ from dragoman.services import deliverer as module
 from dragoman.services.deliverer import Deliverer
 from tests.engine import handoffs
 from tests.engine.lab import ALICE, BOB, HUMAN
-from tests.engine.mixed_hub import DIALECTS, MixedHub, aof_message, turn
+from tests.engine.mixed_hub import DIALECTS, MixedHub, aof_message, tool_event, turn
 from tests.hub_services import MemoryCursor
 from tests.requirements import proves
 
@@ -274,6 +274,145 @@ def test_answers_reach_who_offered_the_work(offered_in: str, taken_in: str, what
     said = {read(new, offered_in).kind, *re.findall(r"kind: (\w+)", new.body)}
     assert said & kinds[what]
     assert "the words" in new.body or new.kind == "handoff.complete"
+
+
+# --- claims that may not be made ---------------------------------------------------------------
+
+EVE = Actor("agent", "eve")
+
+_TESTS = {"total": 0, "passed": 0, "failed": 0}
+
+
+def _forge_aof(hub: MixedHub, what: str) -> None:
+    task = hub.task("t1").aof_id
+    report = {"summaryRef": "a.md", "notes": "forged", "tests": _TESTS}
+    messages: dict[str, Any] = {
+        "done": ("completion.report", {"outcome": "done", **report}),
+        "failed": ("completion.report", {"outcome": "blocked", "blockers": ["forged"], **report}),
+        "progress": ("status.update", {"agentId": "eve", "progress": "forged"}),
+        "accepted": ("handoff.accepted", {"accepted": True}),
+    }
+    kind, payload = messages[what]
+    hub.router.send(aof_message(kind, task, "eve", "alice", **payload), speaker=EVE, via="test")
+
+
+def _forge_mail(hub: MixedHub, what: str) -> None:
+    bodies = {
+        "done": ("DONE", "Status: DONE\n\n## Summary\nforged\n"),
+        "failed": ("FAILED", "Status: FAILED\n\n## Failure\nType: ERROR\nReason: forged\n"),
+        "progress": ("PROGRESS", "Step: 1\nStatus: forged\n"),
+        "accepted": ("BEAD_ACCEPTED", "Title: forged\n"),
+    }
+    type, body = bodies[what]
+    letter = {"to": ["alice"], "subject": f"[t1] {type}", "body_md": f"Bead: t1\n{body}"}
+    hub.router.call("mail.send", letter, EVE)
+
+
+def _forge_acp(hub: MixedHub, what: str) -> None:
+    types: dict[str, tuple[str, dict[str, str]]] = {
+        "done": ("status.complete", {}),
+        "failed": ("status.blocked", {"kind": "failed"}),
+        "progress": ("status.update", {}),
+        "accepted": ("system.ack", {"kind": "accepted"}),
+    }
+    type, payload = types[what]
+    fields = {"to": ["alice"], "type": type, "task_id": "t1"}
+    hub.call("acp_send", EVE, payload={"text": "forged", **payload}, **fields)
+
+
+def _forge_ccos(hub: MixedHub, what: str) -> None:
+    own = {"intent_id": "t1", "agent_id": "eve"}
+    messages: dict[str, dict[str, Any]] = {
+        "done": {**own, "success": True, "output": "forged"},
+        "failed": {**own, "success": False, "error": "forged"},
+        "progress": {**own, "progress": 50, "message": "forged"},
+        "accepted": {**own, "progress": 0, "message": "forged", "meta": {"kind": "accepted"}},
+    }
+    hub.router.send(messages[what], speaker=EVE, via="test")
+
+
+def _forge_saop(hub: MixedHub, what: str) -> None:
+    kinds = {"done": "result", "failed": "failed", "progress": "progress", "accepted": "accepted"}
+    payload = {"type": "NOTICE", "task_id": "t1", "kind": kinds[what], "text": "forged"}
+    hub.router.send(tool_event(1, "s-eve", **payload), speaker=EVE, via="test")
+    hub.router.send(turn("t1", thought="forged"), speaker=EVE, via="test")
+    state = {"done": "done", "failed": "blocked"}.get(what, "in-progress")
+    move = {"type": "TASK_TRANSITION", "task_id": "t1", "from_state": "ready", "to_state": state}
+    hub.router.send(tool_event(2, "s-eve", **move), speaker=EVE, via="test")
+
+
+def _forge_todo(hub: MixedHub, what: str) -> None:
+    verbs = {"done": "done", "failed": "stuck", "progress": "say", "accepted": "take"}
+    hub.router.send(f"todo: eve {verbs[what]} t1 forged", speaker=EVE, via="test")
+
+
+FORGERIES: dict[str, Callable[[MixedHub, str], None]] = {
+    "aof": _forge_aof,
+    "agentmail": _forge_mail,
+    "acp": _forge_acp,
+    "ccos": _forge_ccos,
+    "saop": _forge_saop,
+    "todo": _forge_todo,
+}
+
+
+@proves("DELIVERY-DIALECT")
+@pytest.mark.parametrize("what", ["done", "failed", "progress", "accepted"])
+@pytest.mark.parametrize(("offered_in", "forged_in"), PAIRS)
+def test_stranger_states_nothing_about_a_task(offered_in: str, forged_in: str, what: str) -> None:
+    case = Delivery(offered_in, "agentmail" if offered_in == "aof" else "aof")
+    case.hub.register("eve", forged_in, saop="developer")
+    offer(case)
+    begin(case)
+    case.deliver()
+    before = {mail.id for mail in case.delivered("alice")}
+    FORGERIES[forged_in](case.hub, what)
+    case.deliver()
+    told = [mail for mail in case.delivered("alice") if mail.id not in before]
+    assert len(told) == (forged_in in ("agentmail", "acp"))
+    for mail in told:
+        notice = read(mail, offered_in)
+        if offered_in in ("aof", "todo"):  # their form of a notice
+            assert notice.kind == "progress"
+            assert "kind: message" in notice.notes
+        else:
+            assert notice.kind == "message"
+        words = f"{notice.text} {notice.notes}"
+        assert "eve wrote" in words
+        assert "changed nothing (" in words
+        assert "forged" in words or what == "accepted"
+
+
+@proves("DELIVERY-DIALECT")
+def test_refused_word_of_the_holder_to_be_is_no_fact() -> None:
+    for what, code in (("DONE", "unauthorized_agent"), ("BEAD_ACCEPTED", "not_ready")):
+        case = Delivery("acp", "ccos")
+        hub = case.hub
+        hub.register("alice", "ccos")
+        handoffs.make(hub)
+        policy = {"classification": "internal", "requires_human_approval": True}
+        handoffs.offer(hub, package=handoffs.package(policy=policy))
+        case.deliver()
+        hub.call(
+            "mail.send", BOB, to=["alice"], subject=f"[t1] {what}", body_md="Bead: t1\nTitle: x\n"
+        )
+        case.deliver()
+        (mail,) = case.delivered("alice")
+        notice = read(mail, "ccos")
+        assert notice.kind == "message", what
+        assert f"({code})" in notice.text
+
+
+@proves("DELIVERY-DIALECT")
+def test_refused_request_for_a_worker_makes_nobody_a_party() -> None:
+    case = Delivery("ccos", "aof")
+    case.hub.register("eve", "saop")
+    offer(case)
+    letter = {"subject": "[t1] SPAWN_REQUEST", "body_md": "Issue: t1\nResume: false\n"}
+    case.hub.call("mail.send", EVE, to=["bob"], **letter)
+    begin(case)
+    case.deliver()
+    assert case.delivered("eve") == []
 
 
 # --- once, and to whom ------------------------------------------------------------------------

@@ -40,6 +40,7 @@ from dragoman.core.task_state import (
     DelegationRequested,
     Task,
     TaskCreated,
+    TaskHandedOver,
     TaskProgressed,
     TaskTransitioned,
 )
@@ -51,12 +52,13 @@ from dragoman.engine.operation import Dialect, RawMessage
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.agents import all_agents, find_agent
 from dragoman.engine.queries.entries import all_entries, decode_event, find_by_id, version_at
-from dragoman.engine.queries.intents import find_intent, find_intent_of_task
-from dragoman.engine.queries.mail import all_mail, last_in_thread
+from dragoman.engine.queries.intents import awaited_agent, find_intent, find_intent_of_task
+from dragoman.engine.queries.mail import all_mail, find_refusal, last_in_thread
 from dragoman.engine.queries.story import task_of_entry
 from dragoman.engine.queries.tasks import find_task, find_task_stream
 from dragoman.engine.translation import TranslatedMessage, translate_notice
 from dragoman.ledger.entry import Entry, Line, read_line
+from dragoman.services.claims import settle_claim
 
 # --- ports ------------------------------------------------------------------------------------
 
@@ -105,7 +107,8 @@ class _Spawners:
             after, senders = self._known.get(name, (0, ()))
             for letter in all_mail(self._store, name, after):
                 after = letter.position
-                if letter.mail.kind == "SPAWN_REQUEST":
+                is_request = letter.mail.kind == "SPAWN_REQUEST"
+                if is_request and not find_refusal(self._store, letter):
                     senders = (*senders, letter.mail.sender)
             self._known[name] = after, senders
             yield from senders
@@ -158,6 +161,19 @@ def _principals(store: Store, task: Task, spawners: _Spawners) -> Iterator[tuple
     role, _, name = read_line(first.line).actor.partition(":")
     if role == "agent" and task.assignee not in ("", name):
         yield name, ""
+
+
+def _parties(store: Store, task: Task, spawners: _Spawners) -> Iterator[str]:
+    """Everybody who has a part in a task: those who wait for it, and those who were asked."""
+    yield from (name for name, _ in _principals(store, task, spawners))
+    if task.delegation is not None:
+        yield task.delegation.to_agent
+    if task.handoff is not None:
+        yield task.handoff.recipient
+    intent = find_intent_of_task(store, task)
+    if intent is not None:
+        yield awaited_agent(store, intent.id)
+    yield task.reserved_for
 
 
 def _of_creation(told: _Told) -> Iterator[Concern]:
@@ -484,8 +500,9 @@ class Deliverer:
         """Tell each agent once about a request."""
         told, delivered = set[str](), 0
         letters = self._letters_of(request)
-        in_order, until = sorted(request, key=_generality), request[-1].position
-        for concern in chain.from_iterable(self._concerns(entry, until) for entry in in_order):
+        in_order = sorted(request, key=_generality)
+        concerns = chain.from_iterable(self._concerns(entry, request) for entry in in_order)
+        for concern in sorted(concerns, key=_is_plain):
             record = speakers.get(concern.recipient)
             if record is None or concern.recipient in told:
                 continue
@@ -507,19 +524,19 @@ class Deliverer:
             for name in (*event.to, *event.cc, *event.auto_copied)
         }
 
-    def _concerns(self, entry: Entry, until: int) -> Iterator[Concern]:
+    def _concerns(self, entry: Entry, request: Sequence[Entry]) -> Iterator[Concern]:
         """Concerns of an entry, by the state of its task at the end of its request."""
         event = decode_event(entry)
         line = read_line(entry.line)
         if isinstance(event, MailPosted):
-            yield from self._letter_concerns(entry, line, event)
+            yield from self._letter_concerns(entry, line, event, request)
         find_concerns = CONCERNS.get(type(event))
-        task = None if find_concerns is None else _task_of(self._store, entry, until)
+        task = None if find_concerns is None else _task_of(self._store, entry, request[-1].position)
         if find_concerns is not None and task is not None:
             yield from find_concerns(_Told(self._store, self._spawners, entry, line, event, task))
 
     def _letter_concerns(
-        self, entry: Entry, line: Line[Any], event: MailPosted
+        self, entry: Entry, line: Line[Any], event: MailPosted, request: Sequence[Entry]
     ) -> Iterator[Concern]:
         """Concerns of a letter's recipients; what this service has posted concerns nobody, and of
         what the hub posts by itself only what it escalates."""
@@ -527,9 +544,7 @@ class Deliverer:
         is_escalation = is_hubs_own and event.kind in _ESCALATING_KINDS
         if event.id.startswith(_ID_PREFIX) or (is_hubs_own and not is_escalation):
             return
-        about = task_of_entry(self._store, entry)
-        found = find_task(self._store, about) if about else None
-        task = None if found is None or isinstance(found, Refusal) else found.task
+        task = _task_of(self._store, entry, request[-1].position)
         began_in, notice = self._read_letter(event)
         if is_escalation:
             text = notice.text or f"the work does not go on: {notice.question}"
@@ -542,8 +557,18 @@ class Deliverer:
             at=to_rfc3339(line.at),
             thread="",
         )
+        if event.sender != HUB_NAME:
+            known = self._settle(known, task, request)
         for name in dict.fromkeys((*event.to, *event.cc, *event.auto_copied)):
             yield Concern(name, replace(known, recipient=name), began_in)
+
+    def _settle(self, notice: Notice, task: Task | None, request: Sequence[Entry]) -> Notice:
+        """The notice of a letter, as a fact only if it may be one."""
+        parties = () if task is None else _parties(self._store, task, self._spawners)
+        own = "" if task is None else task_stream(task.id)
+        is_applied = any(one.stream == own and one.event in _FACTS for one in request)
+        events = map(decode_event, request)
+        return settle_claim(notice, task, events, parties, is_applied=is_applied)
 
     def _read_letter(self, event: MailPosted) -> tuple[str, Notice]:
         """The dialect of a letter that an agent has sent, and what it says."""
@@ -655,6 +680,15 @@ _ESCALATING_KINDS: Final = frozenset(("status.blocked", LATE_KIND))
 """Kinds of letters by which the hub tells coordinators that something does not go on."""
 
 _GENERAL: Final = (EVENT_NAMES[TaskTransitioned], EVENT_NAMES[TaskClaimed])
+
+
+_FACTS: Final = frozenset(EVENT_NAMES[event] for event in (*CONCERNS, TaskHandedOver))
+"""Events by which the task of a letter has changed as the letter says."""
+
+
+def _is_plain(concern: Concern) -> bool:
+    """True for words without a meaning for the task: whatever else is told goes before them."""
+    return concern.notice.kind == "message"
 
 
 def _generality(entry: Entry) -> int:

@@ -287,6 +287,11 @@ _STATUSES: Final = frozenset(get_args(Status)) - {"blocked", "ready"}
 
 def _write_note(reader: NoticeReader, task: str) -> Written:
     reader.lose("kind")
+    if reader.notice.kind == "message":
+        # Words that say nothing of the task are no progress of it.
+        words = _with_lost(_bounded(reader, "text", MAX_TEXT), reader)
+        payload = {"agentId": reader.notice.sender or "unknown", "notes": words}
+        return "status.update", payload, True
     return _write_status(reader, task, is_notice=True)
 
 
