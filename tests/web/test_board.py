@@ -81,6 +81,25 @@ def test_what_needs_a_person_is_listed_and_dealt_with_there(
         visited.check()
 
 
+def test_call_for_help_of_who_does_not_hold_the_task_is_answered_by_a_letter(
+    browser: Browser, empty_fleet: Fleet
+) -> None:
+    fleet = empty_fleet
+    fleet.create("rates", "Round the rates")
+    body = "Issue Type: STUCK\n\n## Question\nHalf to even, or up?\n"
+    letter = {"to": ["owner"], "subject": "[rates] HELP_REQUEST", "body_md": body}
+    fleet.call("/v1/agentmail/mail.send", letter, "ben")
+    with visit(browser, fleet) as visited:
+        page = visited.page
+        asked = page.get_by_role("listitem").filter(has_text="Half to even, or up?")
+        asked.get_by_label("Your reply").fill("Half to even.")
+        asked.get_by_role("button", name="Reply").click()
+        expect(asked).to_have_count(0)
+        visited.check()
+    letters = fleet.call("/v1/agentmail/mail.inbox", {"agent": "ben"}, "ben")["messages"]
+    assert "Half to even." in [one["body_md"] for one in letters if one["from"] == "owner"]
+
+
 def test_board_follows_the_ledger(browser: Browser, empty_fleet: Fleet) -> None:
     fleet = empty_fleet
     with visit(browser, fleet) as visited:

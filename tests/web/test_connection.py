@@ -60,6 +60,39 @@ def test_page_says_when_its_session_has_ended(browser: Browser, empty_fleet: Fle
         visited.check()
 
 
+def test_all_tabs_say_that_somebody_has_signed_out_in_one(
+    browser: Browser, empty_fleet: Fleet
+) -> None:
+    with visit(browser, empty_fleet) as visited:
+        reader = visited.go("/board")
+        expect(reader.get_by_text("live", exact=True)).to_be_visible()
+        other = visited.context.new_page()
+        other.goto(f"{empty_fleet.url}/board")
+        other.get_by_role("button", name="Sign out").click()
+        for page in (other, reader):
+            expect(page.get_by_role("heading", name="Your session has ended")).to_be_visible()
+            expect(page.get_by_label("Or sign in with your token")).to_be_visible()
+        visited.check()
+
+
+def test_press_without_a_cookie_says_that_the_session_has_ended(
+    browser: Browser, empty_fleet: Fleet
+) -> None:
+    empty_fleet.create("pressed", "It is pressed")
+    with visit(browser, empty_fleet) as visited:
+        page = visited.go("/board?task=pressed")
+        noted = page.get_by_role("button", name="Move…")
+        expect(noted).to_be_visible()
+        visited.context.clear_cookies()
+        noted.click()
+        page.get_by_role("dialog").get_by_role("button", name="Move").click()
+        expect(page.get_by_role("heading", name="Your session has ended")).to_be_visible()
+        page.get_by_label("Or sign in with your token").fill(empty_fleet.tokens["owner"])
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("complementary", name="Task")).to_contain_text("It is pressed")
+        visited.check()
+
+
 def test_updates_are_paused_and_go_on(browser: Browser, empty_fleet: Fleet) -> None:
     fleet = empty_fleet
     fleet.create("before", "It was there before")

@@ -20,13 +20,15 @@ HOSTILE = (
     '"><svg/onload=window.hacked=1> [link](javascript:window.hacked=1) '
     "![image](https://attacker.invalid/pixel.png) </title><style>body{display:none}</style>"
 )
+TURNED = "\u202egnp.exe"
+"""Text that is shown from right to left, unless somebody stops it."""
 TERMINAL = "\x1b]0;title\x07\x1b[31mred\x1b[0m \u202egnp.exe\u202c"
 
 
 def plant(fleet: Fleet) -> str:
     """Put hostile text into every field that an agent can write; return the handoff's id."""
     text = f"{HOSTILE} {TERMINAL}"
-    fleet.create("hostile", HOSTILE, body=text)
+    fleet.create("hostile", f"{HOSTILE} {TURNED}", body=text)
     fleet.act("hostile", "claim", "ada", agent="ada", session="hostile")
     fleet.act("hostile", "note", "ada", text=text)
     fleet.act("hostile", "update", "ada", progress=text)
@@ -34,7 +36,7 @@ def plant(fleet: Fleet) -> str:
     trace = (thought(text), invoked("c", command=text), pulse(text), completed("c"))
     for number, payload in enumerate(trace, start=1):
         fleet.call("/v1/saop/saop.event", event(number, payload, "hostile"), "ada")
-    fleet.create("given-up", HOSTILE, max_attempts=1)
+    fleet.create("given-up", f"{HOSTILE} {TURNED}", max_attempts=1)
     fleet.claim("given-up", "ben")
     fleet.act("given-up", "fail", "ben", notes=text)
     fleet.create("stuck", HOSTILE)
@@ -73,11 +75,17 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Browser, empty_fleet: F
             check_harmless(visited, visited.go(path))
 
 
+STEERS = r"/[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]/"
+"""Expression for characters of terminals and those that turn the direction of others' text."""
+
+
 def check_harmless(visited: Visit, page: Page) -> None:
     """Check that the hostile text is shown on a page, and that nothing of it works."""
     expect(page.get_by_role("main")).to_contain_text("window.hacked=1")
     assert page.evaluate("window.hacked") is None
     assert page.locator("main script, main style, main iframe").count() == 0
+    steering = page.evaluate(f"{STEERS}.exec(document.documentElement.outerHTML)?.input.length")
+    assert steering is None, "a character that steers is in the page"
     assert page.locator("main img").count() == 0
     assert page.locator("a[href^='javascript:']").count() == 0
     visited.check()

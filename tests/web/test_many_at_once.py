@@ -110,6 +110,14 @@ def test_token_is_created_shown_once_and_revoked(browser: Browser, empty_fleet: 
         tokens.get_by_role("button", name="New token…").click()
         page.get_by_role("button", name="Create").click()
         shown = tokens.get_by_role("status")
+        panel = page.get_by_role("complementary", name="Agent")
+        page.set_viewport_size({"width": 1280, "height": 800})
+        assert panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth"), "cut off"
+        copy = shown.get_by_role("button", name="copy").bounding_box()
+        frame = panel.bounding_box()
+        assert copy
+        assert frame
+        assert copy["x"] + copy["width"] <= frame["x"] + frame["width"]
         fleet.tokens["new"] = shown.locator("code").inner_text()
         assert fleet.call("/v1/session", by="new")["name"] == "ben"
         shown.get_by_role("button", name="I have it").click()

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { Redirect, Route, Switch, useLocation } from "wouter";
 
-import { Problem } from "./api/client";
+import { onSessionEnd, Problem } from "./api/client";
 import { sessionQuery } from "./api/queries";
 import { LiveProvider } from "./live/live";
 import { Board } from "./pages/Board";
@@ -26,6 +26,7 @@ export function App() {
   // At the end of a session the page says so, at once and not at the next click.
   const endsAt = session.data?.expiresAt;
   const { refetch } = session;
+  useEffect(() => (isSignIn ? undefined : onSessionEnd(() => void refetch())), [isSignIn, refetch]);
   useEffect(() => {
     if (!endsAt) return;
     const timer = setTimeout(() => void refetch(), Math.max(0, Date.parse(endsAt) - Date.now()) + 1_000);

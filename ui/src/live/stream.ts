@@ -1,5 +1,6 @@
 // The ledger as it grows. Of all open tabs one reads the stream and tells the others, because a browser
 // opens few connections to one host; the lock of the reader passes on when its tab is closed.
+import { parseShown } from "../api/answers";
 import type { EntryResource } from "../api/types";
 
 export type Connection = "connecting" | "live" | "lost" | "signed-out";
@@ -118,7 +119,7 @@ export class LiveStream {
     if (fields.get("event") === "gap") return this.publish({ kind: "gap" });
     const data = fields.get("data");
     if (!data) return;
-    this.waiting.push(JSON.parse(data) as EntryResource);
+    this.waiting.push(parseShown(data) as EntryResource);
     this.batch ??= setTimeout(() => this.flush(), BATCH_MS);
   }
 

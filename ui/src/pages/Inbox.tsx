@@ -14,7 +14,6 @@ import { Ago, Moment } from "../parts/time";
 import { useSession } from "../session";
 import { useKeys } from "../shell/keys";
 import { useAct } from "../task/act";
-import { plain } from "../task/story";
 import task from "../task/task.module.css";
 
 const BOXES: Record<Box, string> = { in: "Received", sent: "Sent", overdue: "Overdue", waiting: "Waits for an answer" };
@@ -98,7 +97,7 @@ export function Inbox() {
                   <td>{box === "sent" ? letter.to.join(", ") : <AgentLink name={letter.from} />}</td>
                   <td>
                     <button type="button" className={`${page.choose} ${letter.read || box === "sent" ? "" : page.unread}`} onClick={() => change({ letter: letter.id })} dir="auto">
-                      {plain(letter.subject)}
+                      {letter.subject}
                     </button>
                   </td>
                   <td className={page.wide}>{letter.bead_id && <TaskLink id={letter.bead_id} />}</td>
@@ -182,7 +181,7 @@ function Thread({ id, onClose }: { id: string; onClose: () => void }) {
             ×
           </Button>
         </div>
-        <h2 dir="auto">{plain(one.subject)}</h2>
+        <h2 dir="auto">{one.subject}</h2>
       </header>
       {one.bead_id && (
         <p>
@@ -200,7 +199,7 @@ function Thread({ id, onClose }: { id: string; onClose: () => void }) {
               <Moment at={each.timestamp} />
             </header>
             <p className={task.prose} dir="auto">
-              {plain(each.body_md)}
+              {each.body_md}
             </p>
             <ul className={page.delivery} aria-label="Delivery">
               {[...new Set([...each.to, ...each.cc])].map((name) => (

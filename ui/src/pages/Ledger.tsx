@@ -12,7 +12,6 @@ import { TaskLink } from "../parts/links";
 import page from "../parts/page.module.css";
 import { Empty, Failed, Loading } from "../parts/states";
 import { Moment } from "../parts/time";
-import { plain } from "../task/story";
 import { Checkpoints, Proof } from "./Proof";
 import { Verify } from "./Verify";
 
@@ -140,7 +139,7 @@ function Entry({ entry, isHere }: { entry: EntryResource; isHere: boolean }) {
             cause <code>{entry.cause}</code>
           </li>
         </ul>
-        <pre>{plain(JSON.stringify(entry.body, null, 2))}</pre>
+        <pre>{JSON.stringify(entry.body, null, 2)}</pre>
       </details>
     </li>
   );

@@ -16,7 +16,7 @@ import { Ago, hubNow, roughly } from "../parts/time";
 import { useSession } from "../session";
 import { useKeys } from "../shell/keys";
 import { taskPath, useAct } from "../task/act";
-import { AnswerForm, TaskPeek } from "../task/TaskPeek";
+import { AnswerForm, HelpForm, TaskPeek } from "../task/TaskPeek";
 import { HandoffPeek } from "../handoff/HandoffPeek";
 import styles from "./NeedsYou.module.css";
 
@@ -191,14 +191,21 @@ function Item({ item, isSelected, onSelect }: { item: AttentionResource; isSelec
 function ItemButtons({ item, onShow }: { item: AttentionResource; onShow: () => void }) {
   const session = useSession();
   const act = useAct();
-  const [, navigate] = useLocation();
   const { task } = item;
   if (!session.may.write) return null;
   switch (item.kind) {
     case "question":
       return task && <AnswerForm task={task} question={item.question} />;
     case "help":
-      return task ? <AnswerForm task={task} question={null} /> : <Button onClick={() => navigate(pageOf(item))}>Read and reply</Button>;
+      if (task && item.question) return <AnswerForm task={task} question={item.question} />;
+      return (
+        item.mail && (
+          <>
+            {item.agent && <HelpForm letter={item.mail} to={item.agent} />}
+            <Link href={`/inbox?letter=${encodeURIComponent(item.mail)}`}>Read the letter</Link>
+          </>
+        )
+      );
     case "gate":
       return item.handoff && <GateButtons handoff={item.handoff} />;
     case "review":

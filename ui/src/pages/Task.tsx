@@ -11,7 +11,7 @@ import { Empty, Failed, Loading, ShowsPresent } from "../parts/states";
 import { formatClock, Moment } from "../parts/time";
 import { useKeys } from "../shell/keys";
 import { Artifacts } from "../task/Artifacts";
-import { GROUPS, type Group, groupOf, plain, storyQuery } from "../task/story";
+import { GROUPS, type Group, groupOf, storyQuery } from "../task/story";
 import { StoryList } from "../task/StoryList";
 import { TaskActions } from "../task/TaskActions";
 import { TaskFacts, TaskNow } from "../task/TaskPeek";
@@ -250,7 +250,7 @@ function Patch({ text, none }: { text: string; none: string }) {
     <pre>
       {text.split("\n").map((line, index) => (
         <span key={index} data-line={kindOf(line)}>
-          {`${plain(line)}\n`}
+          {`${line}\n`}
         </span>
       ))}
     </pre>
@@ -274,7 +274,7 @@ function Terminal({ id, at }: { id: string; at: number | null }) {
   if (!lines.length) return <Empty>No terminal of an attempt was recorded; an agent that sends SANDBOX_PULSE events, or is traced, has one.</Empty>;
   return (
     <pre className={styles.terminal} tabIndex={0}>
-      {lines.slice(-MAX_LINES).map((line) => `${plain(line.text || line.title)}\n`)}
+      {lines.slice(-MAX_LINES).map((line) => `${line.text || line.title}\n`)}
     </pre>
   );
 }

@@ -1,10 +1,10 @@
 // The frame of every page: where one can go, whether what is shown is live, and who is signed in.
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { Link, useLocation, useSearch, useSearchParams } from "wouter";
 
-import { call } from "../api/client";
-import { sessionQuery, statusQuery } from "../api/queries";
+import { call, Problem, tellSessionEnd } from "../api/client";
+import { statusQuery } from "../api/queries";
 import { useLive } from "../live/live";
 import { Button, Dialog, Field } from "../parts/controls";
 import { ShowsPresent } from "../parts/states";
@@ -45,6 +45,10 @@ export function Shell({ children }: { children: ReactNode }) {
   const at = path.startsWith("/ledger") ? null : parameters.get("at");
   const hasPast = path.startsWith("/board") || path.startsWith("/tasks");
   const addressOf = (page: string) => (at !== null && page !== "/ledger" ? `${page}?at=${encodeURIComponent(at)}` : page);
+  const goTo = (page: string) => {
+    navigate(addressOf(page));
+    document.getElementById("content")?.focus();
+  };
   const live = useLive();
   const status = useQuery(statusQuery);
   const [isHelpOpen, setHelpOpen] = useState(false);
@@ -67,13 +71,13 @@ export function Shell({ children }: { children: ReactNode }) {
   }, []);
 
   useKeys({
-    ...Object.fromEntries(PAGES.map((page) => [`g ${page.key}`, () => navigate(addressOf(page.path))])),
+    ...Object.fromEntries(PAGES.map((page) => [`g ${page.key}`, () => goTo(page.path)])),
     "?": () => setHelpOpen(true),
     ".": () => live.setPaused(!live.isPaused),
     "/": () => setSearching(true),
   });
   const commands: Command[] = [
-    ...PAGES.map((page) => ({ name: page.name, hint: `page · g ${page.key}`, run: () => navigate(addressOf(page.path)) })),
+    ...PAGES.map((page) => ({ name: page.name, hint: `page · g ${page.key}`, run: () => goTo(page.path) })),
     { name: live.isPaused ? "Go on with live updates" : "Pause live updates", hint: "command · .", run: () => live.setPaused(!live.isPaused) },
     ...(canNotify ? [{ name: notices ? "No more notices of the browser" : "Notices of the browser when somebody waits", hint: "command", run: () => void setNotices(!notices) }] : []),
     { name: "Keys", hint: "command · ?", run: () => setHelpOpen(true) },
@@ -222,10 +226,14 @@ function ThemeButton() {
 
 function Account() {
   const session = useSession();
-  const client = useQueryClient();
   const signOut = async () => {
-    await call("DELETE", "/v1/session");
-    await client.invalidateQueries({ queryKey: sessionQuery.queryKey });
+    try {
+      await call("DELETE", "/v1/session");
+      tellSessionEnd();
+    } catch (error) {
+      // Who is not signed in any more has been told.
+      if (!(error instanceof Problem && error.isSignedOut)) throw error;
+    }
   };
   const ends = session.expiresAt ? ` until ${formatClock(session.expiresAt)}` : "";
   return (

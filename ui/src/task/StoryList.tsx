@@ -8,7 +8,7 @@ import { AgentLink } from "../parts/links";
 import { Dialect, type Tone } from "../parts/marks";
 import { Moment, roughly } from "../parts/time";
 import styles from "./story.module.css";
-import { nameOf, plain, titleOf } from "./story";
+import { nameOf, titleOf } from "./story";
 
 const MARKS: Record<string, [string, Tone]> = {
   task: ["○", "idle"],
@@ -69,7 +69,7 @@ export function StoryList({ items, selected, name = "Story" }: StoryListProps) {
 const Item = memo(function Item({ item, begins, isSelected }: { item: StoryItemResource; begins: boolean; isSelected: boolean }) {
   const [isOpen, setOpen] = useState(false);
   const [shape, tone] = MARKS[item.kind] ?? ["·", "idle"];
-  const text = plain(item.text);
+  const text = item.text;
   const beginning = titleOf(item);
   // A title that is the beginning of the text is not said twice.
   const title = beginning !== "" && text.startsWith(beginning) ? text : beginning;

@@ -128,10 +128,20 @@ export function Question({ task, question }: { task: string; question: QuestionR
   );
 }
 
-/** A field for the answer to a question; the refusal is told below it. */
 export function AnswerForm({ task, question }: { task: string; question: string | null }) {
-  const session = useSession();
   const act = useAct();
+  return <TextForm word="Answer" send={(text) => act(taskPath(task, "answer"), { text, ...(question ? { question } : {}) })} />;
+}
+
+/** An answer to a letter that asks for help, where no question of a task has it. */
+export function HelpForm({ letter, to }: { letter: string; to: string }) {
+  const act = useAct();
+  return <TextForm word="Reply" send={(text) => act("/v1/agentmail/mail.send", { to: [to], subject: "HELP_RESPONSE", reply_to: letter, body_md: text })} />;
+}
+
+/** A field for a text to whoever asks; the refusal is told below it. */
+function TextForm({ word, send: sendText }: { word: "Answer" | "Reply"; send: (text: string) => Promise<void> }) {
+  const session = useSession();
   const [text, setText] = useState("");
   const [refusal, setRefusal] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -141,7 +151,7 @@ export function AnswerForm({ task, question }: { task: string; question: string 
     setBusy(true);
     setRefusal("");
     try {
-      await act(taskPath(task, "answer"), { text: text.trim(), ...(question ? { question } : {}) });
+      await sendText(text.trim());
       setText("");
     } catch (error) {
       setRefusal(wordsOf(error));
@@ -152,8 +162,8 @@ export function AnswerForm({ task, question }: { task: string; question: string 
   return (
     <form className={styles.answer} onSubmit={(event) => void send(event)}>
       <textarea
-        aria-label="Your answer"
-        placeholder="Your answer"
+        aria-label={`Your ${word.toLowerCase()}`}
+        placeholder={`Your ${word.toLowerCase()}`}
         required
         rows={1}
         maxLength={4096}
@@ -165,7 +175,7 @@ export function AnswerForm({ task, question }: { task: string; question: string 
         }}
       />
       <Button kind="primary" type="submit" disabled={isBusy || !text.trim()}>
-        Answer
+        {word}
       </Button>
       {refusal && <Refusal text={refusal} />}
     </form>

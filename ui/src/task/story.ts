@@ -63,16 +63,10 @@ export function groupOf(item: StoryItemResource): Group {
 /** What a recorded event of a trace says, without the words around it. */
 export function titleOf(item: StoryItemResource): string {
   const [, type, said] = /^([A-Z_]+) in session [^:]*?(?:: (.*))?$/s.exec(item.title) ?? [];
-  if (type === undefined) return plain(item.title);
+  if (type === undefined) return item.title;
   const ends = type === "TOOL_LIFECYCLE_COMPLETED" ? "done: " : "";
-  return plain(`${ends}${said ?? (item.kind === "thought" ? "thinks" : "")}`);
+  return `${ends}${said ?? (item.kind === "thought" ? "thinks" : "")}`;
 }
 
 /** The name of an actor, without its role. */
 export const nameOf = (actor: string): string => actor.slice(actor.indexOf(":") + 1);
-
-// Codes of terminals, and other characters that would not be seen.
-const CODES = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b.|[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
-
-/** A text without the codes of terminals and without what turns the direction of others' text. */
-export const plain = (text: string): string => text.replaceAll(CODES, "");
