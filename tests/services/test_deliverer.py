@@ -74,7 +74,9 @@ def read(mail: Mail, dialect: str) -> Notice:
         message: Any = {"subject": mail.subject, "body_md": mail.body}
     elif dialect == "acp":
         payload = msgspec.json.decode(mail.body)
-        message = {"type": mail.kind, "to": ["x"], "payload": payload}
+        # The author of a delivered message, which a handoff's own payload does not have.
+        sender = payload.pop("sender", "")
+        message = {"type": mail.kind, "from": sender, "to": ["x"], "payload": payload}
     else:
         assert mail.kind.startswith(f"{dialect}.")
         message = msgspec.json.decode(mail.body)
@@ -381,6 +383,22 @@ def test_stranger_states_nothing_about_a_task(offered_in: str, forged_in: str, w
         assert "eve wrote" in words
         assert "changed nothing (" in words
         assert "forged" in words or what == "accepted"
+
+
+@proves("DELIVERY-DIALECT")
+@pytest.mark.parametrize("what", ["progress", "done"])
+def test_delivered_message_and_letter_name_their_author(what: str) -> None:
+    for offered_in, named in (("acp", '"sender":"bob"'), ("agentmail", "> from: bob")):
+        case = Delivery(offered_in, "ccos")
+        offer(case)
+        begin(case)
+        case.deliver()
+        before = len(case.delivered("alice"))
+        say(case, what)
+        case.deliver()
+        for mail in case.delivered("alice")[before:]:
+            assert named in mail.body, mail
+        assert any(named in mail.body for mail in case.delivered("alice"))
 
 
 @proves("DELIVERY-DIALECT")

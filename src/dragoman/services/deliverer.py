@@ -611,6 +611,9 @@ class Deliverer:
             # A failed TaskResult asks nothing.
             asked = "; ".join(notice.blockers)
             notice = replace(notice, kind="help_asked", question=asked, blockers=())
+        if name == "agentmail":
+            # The letter is the hub's; its notes name the author.
+            notice = replace(notice, details={**notice.details, "from": notice.sender})
         made = translate_notice(notice, "", self._dialects[name])
         if isinstance(made, Refusal) or len(msgspec.json.encode(made.message)) > MAX_BODY:
             return 0
@@ -638,7 +641,8 @@ class Deliverer:
         if made.to == "agentmail":
             subject, body = message["subject"], message["body_md"]
         elif made.to == "acp":
-            kind, body = message["type"], msgspec.json.encode(message["payload"]).decode()
+            kind, payload = message["type"], {**message["payload"], "sender": notice.sender}
+            body = msgspec.json.encode(payload).decode()
             subject = f"{kind}: {notice.task}"
         else:
             kind, subject = delivered_kind(made.to, kind), f"{made.kind}: {notice.task}"
