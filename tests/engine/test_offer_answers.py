@@ -543,6 +543,17 @@ ANSWERS: dict[str, Say] = {
 }
 
 
+@pytest.mark.parametrize(("asked_by", "dialect"), _pairs(ASKS))
+def test_agent_that_was_asked_asks_for_help_in_any_dialect(asked_by: str, dialect: str) -> None:
+    hub = AskedHub(asked_by)
+    if dialect == "aof":  # whose updates are those of begun work
+        BEGINNINGS["aof"](hub)
+    ASKS[dialect](hub)
+    (question,) = hub.task("t1").questions
+    assert (question.text, question.asked_by) == ("which?", "bob")
+    assert hub.delegation == ("accepted" if asked_by == "aof" else "")
+
+
 def test_delegator_and_whoever_asked_for_an_intent_may_answer() -> None:
     hub = MixedHub()
     hub.register("bob", "ccos")

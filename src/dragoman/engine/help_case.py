@@ -11,6 +11,7 @@ from dragoman.core.notice import Notice
 from dragoman.core.question_state import AnswerQuestion, AskQuestion, Question
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.tasks import find_task
+from dragoman.engine.work_answers import is_delegated_to
 
 HELP_WAIT_MS: Final = 30 * 60_000
 """Time after which a message that asks for help and has no answer is escalated."""
@@ -30,7 +31,7 @@ def help_commands(
     task, by_letter = found.task, letter is not None
     if notice.kind == "help_asked":
         text = _shortened(notice.question or notice.text)
-        is_own = task.assignee == actor.name
+        is_own = task.assignee == actor.name or is_delegated_to(task, actor.name)
         return (AskQuestion(task.id, text, by_letter=by_letter),) if is_own and text else ()
     text = _shortened(notice.text or notice.notes)
     asked = [one for one in task.questions if one.asked_by != actor.name]

@@ -15,7 +15,7 @@ from dragoman.engine.operation import Facts, OfferAnswer
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.request import Commands
 
-_WORKING_KINDS: Final = frozenset(("accepted", "progress", "result", "failed"))
+_WORKING_KINDS: Final = frozenset(("accepted", "progress", "help_asked", "result", "failed"))
 
 _IDLE_STATUSES: Final = frozenset(("backlog", "ready", "cancelled", "deadletter"))
 """Stated statuses of a task that nobody works on."""
