@@ -738,3 +738,54 @@ def test_late_letter_is_escalated_and_a_failure_is_told_as_such() -> None:
     case.deliver()
     assert read(case.delivered("alice")[-1], "saop").kind == "failed"
     assert read(case.delivered("carl")[-1], "saop").kind == "escalated"
+
+
+@proves("DELIVERY-DIALECT", "OFFER-ANSWER")
+@pytest.mark.parametrize("dialect", ["agentmail", "acp", "ccos", "saop"])
+@pytest.mark.parametrize("by_letter", [False, True])
+def test_answer_names_a_delivered_question_where_several_are_open(
+    dialect: str, *, by_letter: bool
+) -> None:
+    case = Delivery("acp", "aof")
+    hub = case.hub
+    offer(case)
+    hub.register("alice", dialect, saop="architect")
+    begin(case)
+    for question in ("which?", "when?"):
+        hub.do(BOB, AskQuestion("t1", question))
+    case.deliver()
+    first, second = case.delivered("alice")[-2:]
+    assert (first.id[-3:], second.id[-3:]) == ("-q1", "-q2")
+    assert re.search("question_id.*q2", second.body)
+    name = second.id if by_letter else "q2"
+    if dialect == "agentmail":  # names it by the letter alone
+        letter = {"subject": "[t1] HELP_RESPONSE", "body_md": "now", "to": ["bob"]}
+        hub.call("mail.send", ALICE, **letter, reply_to=second.id)
+    elif dialect == "acp":
+        named = {"reply_to": name} if by_letter else {}
+        payload = {"text": "now", **({} if by_letter else {"question_id": name})}
+        said = {"type": "knowledge.response", "task_id": "t1", "payload": payload, **named}
+        hub.call("acp_send", ALICE, to=["bob"], **said)
+    elif dialect == "ccos":
+        meta = {"kind": "help_answered", "notice": {"question_id": name}}
+        hub.send({"intent_id": "t1", "agent_id": "alice", "message": "now", "meta": meta}, ALICE)
+    else:
+        notice = {"type": "NOTICE", "task_id": "t1", "kind": "help_answered", "text": "now"}
+        hub.send(tool_event(7, "s-1", **notice, details={"question_id": name}), ALICE)
+    assert [(one.id, one.answer) for one in hub.task("t1").answers] == [("q2", "now")]
+
+
+@proves("DELIVERY-DIALECT")
+def test_question_by_letter_and_by_a_blocked_task_is_delivered_with_its_id() -> None:
+    case = Delivery("ccos", "agentmail")
+    hub = case.hub
+    hub.register("mia", "saop", role="human")
+    offer(case)
+    begin(case)
+    say(case, "help")
+    case.deliver()
+    assert read(case.delivered("mia")[-1], "saop").question_id == "q1"
+    assert read(case.delivered("alice")[-1], "ccos").question_id == "q1"
+    case.hub.do(BOB, MoveTask("t1", "blocked", "no disk"))
+    case.deliver()
+    assert read(case.delivered("alice")[-1], "ccos").question_id == "q2"

@@ -74,6 +74,8 @@ class Notice(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     output: Any = None
     # Questions
     question: str = ""
+    question_id: str = ""
+    """Id of the question, by which an answer names it."""
     tried: str = ""
     # Offers
     objective: str = ""

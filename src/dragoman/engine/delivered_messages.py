@@ -1,6 +1,6 @@
 """The operation by which an agent reads what was delivered to it in its dialect."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
@@ -18,6 +18,21 @@ class DeliveredQuery(Struct, frozen=True, forbid_unknown_fields=True):
 
     after: Annotated[int, Meta(ge=0, le=2**53 - 1)] = 0
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE)] = 50
+
+
+DELIVERY_PREFIX: Final = "delivery-"
+"""Beginning of the id of a letter that holds a delivered message; that of a question ends with the
+question's id."""
+
+
+def delivery_id(digest: str, question: str) -> str:
+    """Id of the letter that holds a delivered message."""
+    return f"{DELIVERY_PREFIX}{digest}{question and f'-{question}'}"
+
+
+def is_delivery_of(letter: str, question: str) -> bool:
+    """True for the id of a letter in which this question was delivered."""
+    return letter.startswith(DELIVERY_PREFIX) and letter.endswith(f"-{question}")
 
 
 def delivered_kind(dialect: str, kind: str) -> str:

@@ -9,6 +9,7 @@ from dragoman.core.limits import MAX_REASON
 from dragoman.core.mail import PostMail
 from dragoman.core.notice import Notice
 from dragoman.core.question_state import AnswerQuestion, AskQuestion, Question
+from dragoman.engine.delivered_messages import is_delivery_of
 from dragoman.engine.ports import Store
 from dragoman.engine.queries.tasks import find_task
 from dragoman.engine.work_answers import is_delegated_to
@@ -37,18 +38,21 @@ def help_commands(
     asked = [one for one in task.questions if one.asked_by != actor.name]
     if not text or not asked:
         return ()
-    question = _named_question(asked, notice.question, letter)
+    replied_to = letter.reply_to if letter else ""
+    question = _named_question(asked, (notice.question_id, notice.question, replied_to))
     if letter is None or question is None or question.asked_by not in (*letter.to, *letter.cc):
         return (AnswerQuestion(task.id, text, question.id if question else ""),)
     return (AnswerQuestion(task.id, text, question.id, by_letter=True, mail=letter.id),)
 
 
-def _named_question(
-    asked: Sequence[Question], named: str, letter: PostMail | None
-) -> Question | None:
-    """The question that an answer names, by its id or its letter, or the only one."""
-    replied_to = letter.reply_to if letter else ""
-    found = (one for one in asked if one.id == named or replied_to == one.mail != "")
+def _named_question(asked: Sequence[Question], names: Sequence[str]) -> Question | None:
+    """The question that an answer names, by its id or a letter that asks it, or the only one."""
+    found = (
+        one
+        for one in asked
+        for name in filter(None, names)
+        if name in (one.id, one.mail) or is_delivery_of(name, one.id)
+    )
     return next(found, asked[0] if len(asked) == 1 else None)
 
 

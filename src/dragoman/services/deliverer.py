@@ -46,7 +46,7 @@ from dragoman.core.task_state import (
 )
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.core.trace import TurnRecorded
-from dragoman.engine.delivered_messages import delivered_kind
+from dragoman.engine.delivered_messages import DELIVERY_PREFIX, delivered_kind, delivery_id
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import Dialect, RawMessage
 from dragoman.engine.ports import Store
@@ -321,14 +321,17 @@ def _of_turn(told: _Told) -> Iterator[Concern]:
 
 
 def _of_question(told: _Told) -> Iterator[Concern]:
-    yield from told.to_principals(Notice(kind="help_asked", question=told.event.text))
+    event: QuestionAsked = told.event
+    notice = Notice(kind="help_asked", question=event.text, question_id=event.id)
+    yield from told.to_principals(notice)
 
 
 def _of_answer(told: _Told) -> Iterator[Concern]:
     known = (*told.task.answers, *told.task.questions)
     asked = next((one.asked_by for one in known if one.id == told.event.id), "")
     if asked:
-        yield told.to(asked, "", Notice(kind="help_answered", text=told.event.text))
+        notice = Notice(kind="help_answered", text=told.event.text, question_id=told.event.id)
+        yield told.to(asked, "", notice)
 
 
 def _of_report(told: _Told) -> Iterator[Concern]:
@@ -342,6 +345,7 @@ def _of_report(told: _Told) -> Iterator[Concern]:
         text=event.notes,
         output=details.get("output"),
         blockers=event.blockers,
+        question_id=_id_of_obstacle(told.task),
         files=tuple(map(str, details.get("deliverables", ()) or ())),
         attempts=event.attempt if kind == "failed" else None,
     )
@@ -378,9 +382,16 @@ def _of_move(told: _Told) -> Iterator[Concern]:
         question = told.task.obstacle or text if kind == "help_asked" else ""
         said = "" if question else text
         notice = Notice(kind=kind, text=said, question=question, status=event.to)
+        notice = replace(notice, question_id=_id_of_obstacle(told.task))
         yield from told.to_principals(notice)
         if kind == "withdrawn" and told.task.assignee:
             yield told.to(told.task.assignee, "", notice)
+
+
+def _id_of_obstacle(task: Task) -> str:
+    """Id of the question for whose answer a blocked task waits; empty: there is none."""
+    is_asked = (one.id for one in task.questions if one.text == task.obstacle)
+    return next(is_asked, "") if task.status == "blocked" else ""
 
 
 CONCERNS: Final[Mapping[type[Event], Callable[[_Told], Iterator[Concern]]]] = {
@@ -542,15 +553,17 @@ class Deliverer:
         what the hub posts by itself only what it escalates."""
         is_hubs_own = line.actor.partition(":")[2] == HUB_NAME
         is_escalation = is_hubs_own and event.kind in _ESCALATING_KINDS
-        if event.id.startswith(_ID_PREFIX) or (is_hubs_own and not is_escalation):
+        if event.id.startswith(DELIVERY_PREFIX) or (is_hubs_own and not is_escalation):
             return
         task = _task_of(self._store, entry, request[-1].position)
         began_in, notice = self._read_letter(event)
         if is_escalation:
             text = notice.text or f"the work does not go on: {notice.question}"
             notice = replace(notice, kind="escalated", text=text, question="")
+        asked = () if task is None else (*task.questions, *task.answers)
         known = replace(
             notice,
+            question_id=next((one.id for one in asked if one.mail == event.id), ""),
             aof_id=task.aof_id if task else "",
             task="",
             sender=event.sender,
@@ -654,14 +667,12 @@ class Deliverer:
                 subject=subject[:MAX_SUBJECT],
                 body=body,
                 kind=kind,
-                id=f"{_ID_PREFIX}{digest[:32]}",
+                id=delivery_id(digest[:32], notice.question_id),
                 bead=notice.task,
             ),
         )
         self._write_file(recipient, f"{first.position:012}-{digest[:8]}.json", data + b"\n")
 
-
-_ID_PREFIX: Final = "delivery-"
 
 _MAX_WAITED_FOR: Final = 2_000
 """Entries that an agent's start waits for; more of them, as after an import, are left to the
@@ -673,7 +684,7 @@ _MAX_SHOWN_BYTES: Final = 32 << 10
 
 
 def _is_delivered(mail: Mail, agent: str) -> bool:
-    is_ours = mail.sender == HUB_NAME and mail.id.startswith(_ID_PREFIX)
+    is_ours = mail.sender == HUB_NAME and mail.id.startswith(DELIVERY_PREFIX)
     return is_ours and agent in mail.to
 
 
