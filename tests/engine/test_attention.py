@@ -155,6 +155,7 @@ def test_given_up_task_says_why() -> None:
 
     assert (first.kind, first.task) == ("deadletter", "a")
     assert first.text == "given up after attempt 1: the disk is full"
+    assert first.agent == "alice", "who worked on it last, though it is nobody's now"
     assert first.command == "dragoman task retry a"
     assert second.text == "given up after attempt 0"
 

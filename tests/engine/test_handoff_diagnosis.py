@@ -62,6 +62,12 @@ def unapproved(lab: Lab) -> None:
     accept(lab)
 
 
+def approved(lab: Lab) -> None:
+    """Handoff that bob tried to accept before a person approved it."""
+    unapproved(lab)
+    lab.do(HUMAN, ApproveHandoff("h1"))
+
+
 def rejected(lab: Lab) -> None:
     """Handoff that bob has rejected."""
     offered(lab)
@@ -146,6 +152,7 @@ SUMMARIES: tuple[tuple[Callable[[Lab], None], str, str], ...] = (
     (offered, "h1", "bob has to accept or reject it"),
     (accepted, "h1", "bob has accepted it and has to begin"),
     (unapproved, "h1", "a person has to approve this package, then bob has to accept it"),
+    (approved, "h1", "approved by hera; bob may accept now"),
     (rejected, "h1", f"bob has rejected it (other: busy){OPEN}"),
     (activated, "h1", "bob works on it; its lease lasts until 2026-02-09T14:35:00.000Z"),
     (lease_expired, "h1", "bob has no valid lease: it has to activate again, or is gone"),

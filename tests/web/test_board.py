@@ -100,6 +100,28 @@ def test_call_for_help_of_who_does_not_hold_the_task_is_answered_by_a_letter(
     assert "Half to even." in [one["body_md"] for one in letters if one["from"] == "owner"]
 
 
+def test_task_of_nobody_that_exists_is_assigned_where_it_is_listed(
+    browser: Browser, empty_fleet: Fleet
+) -> None:
+    fleet = empty_fleet
+    fleet.create("lost", "Nobody has it", assignee="nobdy")
+    with visit(browser, fleet) as visited:
+        page = visited.page
+        row = page.get_by_role("listitem").filter(has_text="nobdy")
+        row.get_by_role("button", name="Assign…").click()
+        dialog = page.get_by_role("dialog")
+        to = dialog.get_by_label("To", exact=True)
+        expect(to).to_have_value("")
+        to.fill("bne")
+        expect(dialog).to_contain_text("No agent of this name is known")
+        to.fill("ben")
+        expect(dialog).not_to_contain_text("No agent of this name is known")
+        dialog.get_by_role("button", name="Assign").click()
+        expect(row).to_have_count(0)
+        visited.check()
+    assert fleet.call("/v1/tasks/lost")["assignee"] == "ben"
+
+
 def test_board_follows_the_ledger(browser: Browser, empty_fleet: Fleet) -> None:
     fleet = empty_fleet
     with visit(browser, fleet) as visited:
@@ -158,7 +180,11 @@ def test_question_is_found_and_answered_by_the_keyboard_alone(
     with visit(browser, fleet) as visited:
         page = visited.page
         expect(page.get_by_text("Half to even?")).to_be_visible()
+        page.keyboard.press("g")
+        page.keyboard.press("n")
+        expect(page.get_by_role("main")).to_be_focused()
         page.keyboard.press("j")
+        expect(page.get_by_role("listitem").filter(has_text="Half to even?")).to_be_focused()
         page.keyboard.press("Enter")
         page.wait_for_url("**/tasks/asked")
         answer = page.get_by_label("Your answer")

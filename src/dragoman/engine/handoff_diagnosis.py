@@ -79,8 +79,7 @@ def _summarize(handoff: Handoff, lease: Lease | None, obstacle: Refusal | None) 
         case "proposed" | "validating" if handoff.awaits_approval:
             return f"a person has to approve this package, then {name} has to accept it"
         case "validating":
-            reasons = [f": {note.text}" for note in handoff.notes if note.kind == "waiting"]
-            return f"it was not accepted yet{''.join(reasons[-1:])}; {name} may try again"
+            return _summarize_validation(handoff)
         case "proposed":
             return f"{name} has to accept or reject it"
         case "accepted" | "activated" if obstacle:
@@ -93,6 +92,17 @@ def _summarize(handoff: Handoff, lease: Lease | None, obstacle: Refusal | None) 
             return f"{name} has no valid lease: it has to activate again, or is gone"
         case _:
             return _summarize_end(handoff)
+
+
+def _summarize_validation(handoff: Handoff) -> str:
+    """Summary of a handoff that could not be accepted yet: an approval since then is told."""
+    name = handoff.recipient
+    approval = handoff.approval if handoff.is_approved else None
+    waiting = [note for note in handoff.notes if note.kind == "waiting"]
+    if approval is not None and all(note.at <= approval.at for note in waiting):
+        return f"approved by {approval.by}; {name} may accept now"
+    reasons = [f": {note.text}" for note in waiting]
+    return f"it was not accepted yet{''.join(reasons[-1:])}; {name} may try again"
 
 
 def _summarize_end(handoff: Handoff) -> str:

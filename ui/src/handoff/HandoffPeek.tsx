@@ -9,7 +9,7 @@ import { Button, Dialog, Field } from "../parts/controls";
 import { AgentLink, TaskLink } from "../parts/links";
 import { HandoffStatus } from "../parts/marks";
 import { Failed, Loading } from "../parts/states";
-import { Ago, Moment } from "../parts/time";
+import { Ago, Moment, Sentence } from "../parts/time";
 import { useSession } from "../session";
 import { useAct } from "../task/act";
 import { Fact } from "../task/TaskPeek";
@@ -119,10 +119,12 @@ function Diagnosis({ id }: { id: string }) {
   if (!data) return null;
   return (
     <section className={task.matter} data-tone={data.late ? "bad" : "idle"}>
-      <p dir="auto">{data.summary}</p>
+      <p dir="auto">
+        <Sentence text={data.summary} />
+      </p>
       {data.findings.map((finding) => (
         <p key={finding} dir="auto">
-          ▲ {finding}
+          ▲ <Sentence text={finding} />
         </p>
       ))}
     </section>

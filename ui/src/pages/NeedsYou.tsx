@@ -12,10 +12,11 @@ import { ActionButton, Button } from "../parts/controls";
 import { AgentLink, TaskLink } from "../parts/links";
 import { Mark, type Tone } from "../parts/marks";
 import { Empty, Failed, Loading } from "../parts/states";
-import { Ago, hubNow, roughly } from "../parts/time";
+import { Ago, hubNow, roughly, Sentence } from "../parts/time";
 import { useSession } from "../session";
 import { useKeys } from "../shell/keys";
 import { taskPath, useAct } from "../task/act";
+import { AssignDialog } from "../task/TaskActions";
 import { AnswerForm, HelpForm, TaskPeek } from "../task/TaskPeek";
 import { HandoffPeek } from "../handoff/HandoffPeek";
 import styles from "./NeedsYou.module.css";
@@ -164,10 +165,13 @@ function Item({ item, isSelected, onSelect }: { item: AttentionResource; isSelec
   const row = useRef<HTMLLIElement>(null);
   const [shape, tone, word, otherwise] = KINDS[item.kind] ?? ["◆", "wait", item.kind, ""];
   useEffect(() => {
-    if (isSelected) row.current?.scrollIntoView({ block: "nearest" });
+    if (!isSelected) return;
+    row.current?.scrollIntoView({ block: "nearest" });
+    // From here Tab goes on to the controls of the line.
+    if (!row.current?.contains(document.activeElement)) row.current?.focus();
   }, [isSelected]);
   return (
-    <li ref={row} className={styles.item} data-selected={isSelected || undefined}>
+    <li ref={row} tabIndex={-1} className={styles.item} data-selected={isSelected || undefined}>
       <div className={styles.line}>
         <Mark shape={shape} tone={tone}>
           {word}
@@ -179,7 +183,7 @@ function Item({ item, isSelected, onSelect }: { item: AttentionResource; isSelec
         </span>
       </div>
       <button type="button" className={styles.text} aria-expanded={isSelected} onClick={onSelect} dir="auto">
-        {item.text}
+        <Sentence text={item.text} />
       </button>
       <div className={styles.buttons}>
         <ItemButtons item={item} onShow={onSelect} />
@@ -191,6 +195,7 @@ function Item({ item, isSelected, onSelect }: { item: AttentionResource; isSelec
 function ItemButtons({ item, onShow }: { item: AttentionResource; onShow: () => void }) {
   const session = useSession();
   const act = useAct();
+  const [isAsked, setAsked] = useState(false);
   const { task } = item;
   if (!session.may.write) return null;
   switch (item.kind) {
@@ -232,6 +237,17 @@ function ItemButtons({ item, onShow }: { item: AttentionResource; onShow: () => 
       );
     case "no_progress":
       return task && <ActionButton run={() => act(taskPath(task, "move"), { to: "ready", reason: "no progress" })}>Take back</ActionButton>;
+    case "unknown_assignee":
+      return (
+        task && (
+          <>
+            <Button kind="primary" onClick={() => setAsked(true)}>
+              Assign…
+            </Button>
+            {isAsked && <AssignDialog task={{ id: task, status: "ready", lease: null, reservedFor: null }} onClose={() => setAsked(false)} />}
+          </>
+        )
+      );
     case "paused":
       return <ActionButton kind="primary" run={() => act(`/v1/agents/${encodeURIComponent(item.agent ?? "")}/resume`)}>Resume</ActionButton>;
     default:
@@ -244,7 +260,9 @@ function Evidence({ item, onClose }: { item: AttentionResource; onClose: () => v
   if (item.task) return <TaskPeek id={item.task} onClose={onClose} />;
   return (
     <div className={styles.elsewhere}>
-      <p dir="auto">{item.text}</p>
+      <p dir="auto">
+        <Sentence text={item.text} />
+      </p>
       <Link href={pageOf(item)}>Open</Link>
     </div>
   );

@@ -86,5 +86,6 @@ export function Dialect({ name }: { name: string }) {
   );
 }
 
+/** Which attempt it is; so many that fail in a row are allowed, and a person's retry begins a new row. */
 export const attemptOf = (task: TaskSummary): string =>
-  task.maxAttempts ? `attempt ${task.attempt} of ${task.maxAttempts}` : `attempt ${task.attempt}`;
+  `attempt ${task.attempt}${task.failures && task.maxAttempts ? `, ${task.failures} of ${task.maxAttempts} failures in a row` : ""}`;

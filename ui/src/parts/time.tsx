@@ -54,6 +54,13 @@ export function Ago({ at, until = false }: { at: string; until?: boolean }) {
   );
 }
 
+const MOMENT = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
+
+/** A sentence of the hub, with the moments in it on the reader's clock. */
+export function Sentence({ text }: { text: string }) {
+  return text.split(MOMENT).map((part, index) => (index % 2 ? <Moment key={index} at={part} /> : part));
+}
+
 /** A moment on the clock, with its day. */
 export function Moment({ at, withDay = true }: { at: string; withDay?: boolean }) {
   const date = new Date(at);

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { statusQuery } from "../api/queries";
+import { agentsQuery } from "../api/queries";
 import type { TaskSummary } from "../api/types";
 import { ActionButton, Button, Dialog, Field } from "../parts/controls";
 import { statusName } from "../parts/marks";
@@ -139,20 +139,22 @@ export function MoveDialog({ task, to, refusal, onClose }: { task: TaskSummary; 
   );
 }
 
-function AssignDialog({ task, onClose }: { task: TaskSummary; onClose: () => void }) {
+export function AssignDialog({ task, onClose }: { task: Pick<TaskSummary, "id" | "status" | "lease" | "reservedFor">; onClose: () => void }) {
   const act = useAct();
-  const status = useQuery(statusQuery);
+  const known = useQuery(agentsQuery).data?.agents;
   const isHeld = task.status === "in-progress";
+  const [to, setTo] = useState(isHeld ? "" : (task.reservedFor ?? ""));
+  const isUnknown = to.trim() !== "" && known !== undefined && !known.some((agent) => agent.name === to.trim());
   const assign = (form: FormData) =>
     act(taskPath(task.id, "assign"), { to: String(form.get("to") ?? "").trim(), take: isHeld, reason: String(form.get("reason") ?? "").trim() });
   return (
     <Dialog title={isHeld ? "Take the task away and assign it" : "Assign the task"} confirm="Assign" kind={isHeld ? "danger" : "primary"} run={assign} onClose={onClose}>
       {isHeld && <p>The attempt of {task.lease?.agent ?? "its holder"} ends.</p>}
-      <Field label="To" hint="Only this agent may take it then; empty: anyone may.">
-        <input name="to" list="known-agents" defaultValue={isHeld ? "" : (task.reservedFor ?? "")} autoComplete="off" spellCheck={false} autoFocus />
+      <Field label="To" hint={isUnknown ? "▲ No agent of this name is known to the hub: nobody can take it until one is." : "Only this agent may take it then; empty: anyone may."}>
+        <input name="to" list="known-agents" value={to} onChange={(event) => setTo(event.target.value)} autoComplete="off" spellCheck={false} autoFocus />
       </Field>
       <datalist id="known-agents">
-        {status.data?.agents.map((agent) => (
+        {known?.map((agent) => (
           <option key={agent.name} value={agent.name} />
         ))}
       </datalist>

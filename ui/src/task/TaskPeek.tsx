@@ -195,7 +195,7 @@ export function TaskFacts({ task }: { task: TaskDetail }) {
           <AgentLink name={task.assignee} />
         </Fact>
       )}
-      {task.attempt > 0 && <Fact name="Attempts">{`${attemptOf(task)}${task.failures ? `, ${task.failures} failed` : ""}`}</Fact>}
+      {task.attempt > 0 && <Fact name="Attempts">{attemptOf(task)}</Fact>}
       <Fact name="Priority">{task.priority}</Fact>
       {task.deadline && (
         <Fact name="Deadline">

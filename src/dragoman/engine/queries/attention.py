@@ -173,6 +173,7 @@ def _given_up_item(store: Store, task: Task) -> AttentionItem:
 def deadletter_item(task: Task, reason: str) -> AttentionItem:
     """Item of a task that was given up, with the reason of that status change."""
     report = task.reported.notes if task.reported else ""
+    worker = task.reported.agent if task.reported else ""
     last_failure = describe_reason(reason.rpartition(LAST_FAILURE)[2])
     why = task.start_failure_after(0) or report or last_failure
     return AttentionItem(
@@ -181,7 +182,7 @@ def deadletter_item(task: Task, reason: str) -> AttentionItem:
         one_line(f"given up after attempt {task.attempts}", why),
         f"dragoman task retry {task.id}",
         task.id,
-        task.assignee,
+        task.assignee or worker,
     )
 
 
