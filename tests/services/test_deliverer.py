@@ -402,6 +402,26 @@ def test_delivered_message_and_letter_name_their_author(what: str) -> None:
 
 
 @proves("DELIVERY-DIALECT")
+@pytest.mark.parametrize("told_in", ["acp", "aof", "agentmail", "ccos", "saop"])
+def test_work_left_half_done_is_told_once_and_as_that(told_in: str) -> None:
+    case = Delivery("acp", "aof")
+    hub = case.hub
+    hub.register("alice", told_in, saop="architect")
+    offer(case)
+    begin(case)
+    case.deliver()
+    before = {mail.id for mail in case.own_form("alice", told_in)}
+    report = {"summaryRef": "a.md", "notes": "half", "tests": _TESTS, "outcome": "partial"}
+    hub.send(aof_message("completion.report", hub.task("t1").aof_id, "bob", "alice", **report))
+    case.deliver()
+    (new,) = (mail for mail in case.own_form("alice", told_in) if mail.id not in before)
+    assert "partial" in new.body
+    assert "half" in new.body
+    if told_in != "acp":
+        assert read(new, told_in).kind == "checkpoint"
+
+
+@proves("DELIVERY-DIALECT")
 def test_refused_word_of_the_holder_to_be_is_no_fact() -> None:
     for what, code in (("DONE", "unauthorized_agent"), ("BEAD_ACCEPTED", "not_ready")):
         case = Delivery("acp", "ccos")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain
 from threading import Lock
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import msgspec
 from msgspec import Struct
@@ -30,7 +30,7 @@ from dragoman.core.ids import bare_name, task_stream
 from dragoman.core.intent.state import IntentCompleted, IntentDispatched, IntentUpdated
 from dragoman.core.limits import MAX_BODY, MAX_SUBJECT
 from dragoman.core.mail import LATE_KIND, Mail, MailPosted, PostMail
-from dragoman.core.notice import Notice
+from dragoman.core.notice import Notice, read_notice
 from dragoman.core.question_state import QuestionAnswered, QuestionAsked
 from dragoman.core.task_state import (
     INTENT_ALIAS_KIND,
@@ -246,8 +246,11 @@ def _of_handoff_step(told: _Told) -> Iterator[Concern]:
         if event.to == "activated":
             yield told.to(handoff.sender, "acp", Notice(kind="accepted", **known))
         if event.to == "completed":
-            result = Notice(kind="result", outcome="done", **known)
-            yield told.to(handoff.sender, "acp", result)
+            report = told.task.reported
+            is_half = report is not None and report.outcome == "partial"
+            kind, outcome = ("checkpoint", "partial") if is_half else ("result", "done")
+            ended = Notice(kind=kind, outcome=outcome, **known)
+            yield told.to(handoff.sender, "acp", ended)
 
 
 def _of_handoff_rejection(told: _Told) -> Iterator[Concern]:
@@ -590,6 +593,9 @@ class Deliverer:
             payload: Any = msgspec.json.decode(event.body)
         except msgspec.DecodeError:
             payload = None
+        half_done = _half_done(payload) if event.kind == "handoff.complete" else None
+        if half_done is not None:
+            return "acp", half_done
         message = {"type": event.kind, "to": list(event.to), "payload": payload}
         for name, value in (("acp", message), ("agentmail", row)):
             dialect = self._dialects.get(name)
@@ -672,6 +678,13 @@ class Deliverer:
             ),
         )
         self._write_file(recipient, f"{first.position:012}-{digest[:8]}.json", data + b"\n")
+
+
+def _half_done(payload: Any) -> Notice | None:
+    """The notice of a letter about half done work: the hub says more in it than a message may."""
+    said = cast(dict[str, Any], payload if isinstance(payload, dict) else {})
+    own = {"text": said.get("note"), "outcome": said.get("outcome", "")}
+    return read_notice("checkpoint", own) if any(own.values()) else None
 
 
 _MAX_WAITED_FOR: Final = 2_000
