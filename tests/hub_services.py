@@ -8,6 +8,7 @@ from typing import Any
 from dragoman.bootstrap.dialects import trace_choices
 from dragoman.bootstrap.services import ServicePorts, service_groups
 from dragoman.config import Settings
+from dragoman.core.backoff import Backoff
 from dragoman.core.check_state import CheckResult
 from dragoman.core.errors import DragomanError, StoreCorrupt
 from dragoman.engine.hub import Hub
@@ -148,7 +149,7 @@ def build_services(
         close_stream=partial(saop.final_chunk, choices=traces),
         checkpointer=Checkpointer(hub, disk),
         notifier=notifier,
-        check_runner=CheckRunner(hub, _run_no_check, 1, lambda _: False),
+        check_runner=CheckRunner(hub, _run_no_check, 1, lambda _: False, Backoff()),
         owner_notifier=Notifier(hub, disk, lambda _: None, (), float, "owner-inbox"),
         deliverer=Deliverer(hub, router.dialects, disk.delivery_cursor, disk.write_delivery),
     )

@@ -104,6 +104,7 @@ def test_failed_check_sends_the_work_back_with_its_output() -> None:
     assert events[:2] == [TaskChecked(1, False, (PASSED, FAILED)), TaskEdited(reserved_for="alice")]
     found = world.tasks["T"]
     assert (found.status, found.reserved_for, found.failed_checks) == ("ready", "alice", 1)
+    assert found.not_before == NOW + 1_000
     assert found.feedback[-1].text == f"the check `{TESTS}` failed: exit code 1\n1 failed"
     claim(world)
     world.do(ALICE, DONE)

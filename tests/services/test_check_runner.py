@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from dragoman.core.attempt import ClaimTask, ReportOutcome
+from dragoman.core.backoff import Backoff
 from dragoman.core.check_state import CheckResult
 from dragoman.core.errors import StoreUnavailable
 from dragoman.core.task_state import CreateTask, Task
@@ -27,7 +28,7 @@ def test_results_that_the_store_could_not_take_are_recorded_later(passes: bool) 
         ran.append(number)
         return CheckResult(task.required_checks[number - 1], 0 if passes else 1)
 
-    runner = CheckRunner(lab.hub, run_check, 1, lambda _: False)
+    runner = CheckRunner(lab.hub, run_check, 1, lambda _: False, Backoff())
     lab.store.faults = [StoreUnavailable("the disk is full")]
     with pytest.raises(StoreUnavailable):
         runner.run_once(0)

@@ -29,7 +29,7 @@ _SHELL: Final = ("/bin/sh", "-c")
 def open_check_runner(settings: Settings, data: Path, hub: Hub) -> CheckRunner:
     """Open the service that runs checks."""
     run = partial(_run_check, settings, data.absolute(), hub)
-    return CheckRunner(hub, run, settings.checks.concurrency, PidFiles(data).has)
+    return CheckRunner(hub, run, settings.checks.concurrency, PidFiles(data).has, settings.retry)
 
 
 def _run_check(

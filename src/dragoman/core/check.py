@@ -1,5 +1,6 @@
 """Decisions about checks: which results count, and what becomes of work whose checks failed."""
 
+from dragoman.core.backoff import backoff_delay
 from dragoman.core.check_state import CheckResult, RecordChecks, TaskChecked
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import task_stream
@@ -7,9 +8,10 @@ from dragoman.core.limits import MAX_REASON
 from dragoman.core.read import Decision, Read, StreamEvents, task_receipt
 from dragoman.core.task import send_back_events, transition_events
 from dragoman.core.task_state import CHECKS_PASSED_REASON
+from dragoman.core.timestamps import clamp_timestamp
 
 
-def decide_record_checks(command: RecordChecks, read: Read, _: int) -> Decision | Refusal:
+def decide_record_checks(command: RecordChecks, read: Read, now: int) -> Decision | Refusal:
     """Record the results of checks: work that passed is proven, work that failed goes back.
 
     Results that come too late change nothing: the work went on, or another hub was faster.
@@ -34,7 +36,8 @@ def decide_record_checks(command: RecordChecks, read: Read, _: int) -> Decision 
     if task.failed_checks + 1 >= task.max_attempts:
         blocked = transition_events(task, "blocked", reason, read)
         return Decision(task_receipt(task, "blocked"), (*checked, *blocked))
-    sent_back = send_back_events(task, reason, read)
+    not_before = clamp_timestamp(now + backoff_delay(task.failed_checks + 1, command.backoff))
+    sent_back = send_back_events(task, reason, not_before)
     return Decision(task_receipt(task, "ready"), (*checked, *sent_back))
 
 

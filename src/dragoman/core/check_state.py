@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.actor import Actor
+from dragoman.core.backoff import Backoff
 from dragoman.core.base import Event, TaskCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.limits import check_count, check_text
@@ -51,6 +52,8 @@ class RecordChecks(TaskCommand, frozen=True, tag="task.record-checks"):
 
     attempt: int
     results: tuple[CheckResult, ...]
+    backoff: Backoff = Backoff()
+    """Backoff of work that failed them."""
 
 
 # --- events -----------------------------------------------------------------------------------

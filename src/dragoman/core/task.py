@@ -429,12 +429,13 @@ def decide_send_back(command: SendBackTask, read: Read, now: int) -> Decision | 
     refusal = check_may_move("ready", command.fence, task, read, now)
     if refusal:
         return refusal
-    return Decision(task_receipt(task, "ready"), send_back_events(task, command.reason, read))
+    return Decision(task_receipt(task, "ready"), send_back_events(task, command.reason))
 
 
-def send_back_events(task: Task, reason: str, read: Read) -> StreamEvents:
-    """Events that send work in review back to its assignee."""
-    events = transition_events(task, "ready", reason, read)
+def send_back_events(task: Task, reason: str, not_before: int = 0) -> StreamEvents:
+    """Events that send work in review back to its assignee, not before a time."""
+    sent_back = TaskTransitioned(task.status, "ready", reason, not_before=not_before)
+    events: StreamEvents = ((task_stream(task.id), sent_back),)
     if task.handoff is None and task.reserved_for != task.assignee:
         return ((task_stream(task.id), TaskEdited(reserved_for=task.assignee)), *events)
     return events

@@ -326,6 +326,8 @@ class TaskTransitioned(Event, frozen=True):
     """It applies the report of the attempt; another end of the attempt drops a pending report."""
     is_taken: bool = False
     """It takes the work away from its holder, who may not know."""
+    not_before: int = 0
+    """Time before which nobody is given it, where checks have sent it back; 0: at once."""
 
 
 class TaskNoted(Event, frozen=True):
@@ -854,7 +856,7 @@ def _fold_transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
         assignee=task.reserved_for if event.to == "ready" else task.assignee,
         handoff=_without_lifted_block(task.handoff),
         failures=0 if has_fresh_attempts else task.failures,
-        not_before=0,
+        not_before=event.not_before,
         obstacle=_obstacle_after(task, event) if event.to == "blocked" else "",
         reported=None if drops_report(task, event) else task.reported,
         ended_by=_ended_by(task, is_lost=event.is_taken),

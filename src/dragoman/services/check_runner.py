@@ -11,6 +11,7 @@ from threading import Event
 from typing import Final
 
 from dragoman.core.actor import HUB_ACTOR
+from dragoman.core.backoff import Backoff
 from dragoman.core.base import CHECKS_LIST
 from dragoman.core.check_state import CheckResult, RecordChecks
 from dragoman.core.task_state import Task
@@ -40,12 +41,14 @@ class CheckRunner:
         run_check: RunCheck,
         concurrency: int,
         is_running: Callable[[str], bool],
+        backoff: Backoff,
     ) -> None:
         """`is_running`: whether the program of a session, which has reported, still works on."""
         self._hub = hub
         self._is_running = is_running
         self._run_check = run_check
         self._concurrency = concurrency
+        self._backoff = backoff
         self._stopped = Event()
         self._unrecorded: dict[tuple[str, int, tuple[str, ...]], list[CheckResult]] = {}
         """Results of tasks, attempts and checks that are not recorded yet."""
@@ -101,6 +104,7 @@ class CheckRunner:
                 results.append(self._run_check(task, number, self._stopped.is_set))
             except InterruptedError:
                 return False
-        self._hub.submit(HUB_ACTOR, RecordChecks(task.id, task.attempts, tuple(results)))
+        found = RecordChecks(task.id, task.attempts, tuple(results), self._backoff)
+        self._hub.submit(HUB_ACTOR, found)
         del self._unrecorded[key]
         return True
