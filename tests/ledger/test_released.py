@@ -59,7 +59,7 @@ ROOTS = {
     "attempts": "74084aa30d11121a79eaa1bdc13cbeead62654b3bf840810f581db4cdbdfd734",
     "questions": "142abe099301369a102135b310559187c70a509881927c5b982bf1813fbfb200",
     "edits": "6c8ad008245d58a4d41ba4b860dea87e4021e75af3d63408c271a92e08dd48ec",
-    "checks": "555e9406b52a7847e412cd5732e1412ffef21cf42517680e209e706e536b51e7",
+    "checks": "f7cf175e048cb401920ebb2d8acf256f6860b088c0878482158b8567e1700694",
 }
 """Merkle root of each golden ledger (RFC 9162)."""
 
