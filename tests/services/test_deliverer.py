@@ -422,6 +422,24 @@ def test_work_left_half_done_is_told_once_and_as_that(told_in: str) -> None:
 
 
 @proves("DELIVERY-DIALECT")
+def test_agent_that_reads_letters_gets_no_message_beside_the_letter() -> None:
+    for speaks, kinds in (
+        (("agentmail",), ["SPAWN_REQUEST"]),
+        (("agentmail", "acp"), ["handoff.initiate"]),
+        (("aof",), ["handoff.initiate", "aof.status.update"]),
+        ((), ["handoff.initiate"]),
+    ):
+        case = Delivery("acp", "agentmail")
+        case.hub.register("bob", *speaks)
+        offer(case)
+        case.deliver()
+        listed = case.hub.call("mail.inbox", BOB)["messages"]
+        assert [row.get("kind", row["type"]) for row in listed] == kinds
+    case.hub.call("mail.send", ALICE, to=["nobody"], subject="Hi", body_md="x")
+    assert len(case.hub.call("mail.inbox", ALICE, agent="nobody")["messages"]) == 1
+
+
+@proves("DELIVERY-DIALECT")
 def test_refused_word_of_the_holder_to_be_is_no_fact() -> None:
     for what, code in (("DONE", "unauthorized_agent"), ("BEAD_ACCEPTED", "not_ready")):
         case = Delivery("acp", "ccos")

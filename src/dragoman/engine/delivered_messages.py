@@ -5,7 +5,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from dragoman.core.actor import Actor
+from dragoman.core.actor import HUB_NAME, Actor
+from dragoman.core.agent import AgentRecord
 from dragoman.core.limits import MAX_PAGE
 from dragoman.core.mail import Mail
 from dragoman.engine.operation import Facts, LongPoll, QueryOperation
@@ -33,6 +34,21 @@ def delivery_id(digest: str, question: str) -> str:
 def is_delivery_of(letter: str, question: str) -> bool:
     """True for the id of a letter in which this question was delivered."""
     return letter.startswith(DELIVERY_PREFIX) and letter.endswith(f"-{question}")
+
+
+def is_foreign_kind(kind: str) -> bool:
+    """True for the kind of a letter that is a message of another dialect than Agent Mail."""
+    return "." in kind
+
+
+def is_told_by_letter(mail: Mail, record: AgentRecord | None) -> bool:
+    """True for another agent's message that a letter of its own tells this agent, too: one that
+    reads letters, and no messages."""
+    if record is None or not record.dialects or not is_foreign_kind(mail.kind):
+        return False
+    reads_letters = record.dialects[0] == "agentmail" and "acp" not in record.dialects
+    is_said = mail.sender not in (HUB_NAME, record.name)
+    return reads_letters and is_said and mail.posted_at >= record.registered_at
 
 
 def delivered_kind(dialect: str, kind: str) -> str:

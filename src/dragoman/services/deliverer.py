@@ -46,7 +46,12 @@ from dragoman.core.task_state import (
 )
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.core.trace import TurnRecorded
-from dragoman.engine.delivered_messages import DELIVERY_PREFIX, delivered_kind, delivery_id
+from dragoman.engine.delivered_messages import (
+    DELIVERY_PREFIX,
+    delivered_kind,
+    delivery_id,
+    is_foreign_kind,
+)
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import Dialect, RawMessage
 from dragoman.engine.ports import Store
@@ -597,7 +602,8 @@ class Deliverer:
         if half_done is not None:
             return "acp", half_done
         message = {"type": event.kind, "to": list(event.to), "payload": payload}
-        for name, value in (("acp", message), ("agentmail", row)):
+        forms = (("acp", message), ("agentmail", row))
+        for name, value in forms[: 1 if is_foreign_kind(event.kind) else 2]:
             dialect = self._dialects.get(name)
             parsed = None if dialect is None else dialect.parse(RawMessage(value))
             if dialect is not None and parsed is not None and parsed.fault is None:

@@ -15,6 +15,7 @@ from dragoman.core.ids import check_agent, mail_stream
 from dragoman.core.mail import LATE_KIND, Mail
 from dragoman.core.timestamps import to_rfc3339
 from dragoman.core.wave import WAVE_COMPLETE_KIND
+from dragoman.engine.delivered_messages import is_told_by_letter
 from dragoman.engine.operation import (
     Facts,
     Fault,
@@ -222,7 +223,11 @@ def _query_inbox(filters: InboxQuery, actor: Actor, facts: Facts, is_shown: Mail
         _name_matcher(filters.thread_id, facts),
     )
 
+    record = find_agent(facts.store, owner) if filters.box == "in" else None
+
     def fits(mail: Mail) -> bool:
+        if is_told_by_letter(mail, record):
+            return False
         is_there = filters.box != "waiting" or _is_undelivered(mail, facts.store)
         is_about = matches_bead(_bead_of(mail)) and matches_thread(mail.thread)
         return is_there and is_about and _matches_filters(filters, mail, owner) and is_shown(mail)
