@@ -223,10 +223,10 @@ def _resources(visitor: Visitor) -> Iterator[tuple[str, str]]:
         if "get" not in methods or path == "/v1/stream":
             continue
         given = {one["name"] for one in methods["get"].get("parameters", ())}
-        limit = "?limit=1000" if "limit" in given else ""
+        query = "?limit=1000" if "limit" in given else "?position=1" if "position" in given else ""
         (parameter,) = given & names.keys() or ("",)
         for name in names.get(parameter, ("",)):
-            asked = path.replace(f"{{{parameter}}}", name) + limit
+            asked = path.replace(f"{{{parameter}}}", name) + query
             status, text = visitor.ask("GET", asked)
             assert status in (200, 204, 403, 404, 422), (asked, text)
             yield f"GET {asked}", text

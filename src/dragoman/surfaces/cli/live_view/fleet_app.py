@@ -297,13 +297,18 @@ class FleetApp(App[DragomanError]):
     # --- what is shown ------------------------------------------------------------------------
 
     @property
+    def _has_widgets(self) -> bool:
+        """True while there are widgets to show on: at the end they go before the workers do."""
+        return bool(self.query("#title"))
+
+    @property
     def _page(self) -> str:
         return self.query_one(ContentSwitcher).current or ""
 
     def _show(self) -> None:
         self._show_title()
         status = self._status
-        if status is None:
+        if status is None or not self._has_widgets:
             return
         self._show_counts(status)
         self._show_needs(status)
@@ -312,6 +317,8 @@ class FleetApp(App[DragomanError]):
         self._show_selected()
 
     def _show_title(self) -> None:
+        if not self._has_widgets:
+            return
         title = Text(no_wrap=True, overflow="ellipsis", end="")
         title.append(" dragoman ", "bold")
         title.append(self.api.location.url.partition("://")[2].rstrip("/"), "dim")
