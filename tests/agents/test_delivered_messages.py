@@ -60,7 +60,8 @@ def test_program_reads_in_its_prompt_what_was_delivered_to_it(tmp_path: Path, di
             (kept,) = hub.data.glob("tasks/*/*/work/told")
             (shown,) = shown_in(kept.read_text())
             sent = delivered(hub)
-            if dialect == "acp":  # the hub is its sender
+            if dialect == "acp":  # the hub sends it, and names its author
+                sent["payload"]["sender"] = sent["from"]
                 sent = {name: sent[name] for name in ("type", "task_id", "to", "payload")}
             if dialect == "agentmail":
                 sent = {name: sent[name] for name in ("subject", "body_md")}

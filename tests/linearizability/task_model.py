@@ -1,4 +1,4 @@
-"""Sequential model of a task for the checker: status and fence only.
+"""Sequential model of a task for the checker: status, fence and the last release.
 
 Written from S-TASK and S-RUN, without a clock: nothing expires while a history is made.
 """
@@ -11,6 +11,8 @@ from tests.linearizability.checker import Model, Operation
 class TaskState(NamedTuple):
     status: str = "ready"
     fence: int = 0
+    released: int = -1
+    """Fence of the attempt that was released last."""
 
 
 class Request(NamedTuple):
@@ -47,15 +49,18 @@ def _decide(state: TaskState, request: Request) -> tuple[TaskState, Answer]:
         return (
             _refused(state, "already_claimed")
             if is_held
-            else _accepted(TaskState("in-progress", state.fence + 1))
+            else _accepted(TaskState("in-progress", state.fence + 1, state.released))
         )
     if kind == "again":
-        return _accepted(TaskState("ready", state.fence))
+        return _accepted(TaskState("ready", state.fence, state.released))
+    if kind == "release" and not is_held and fence == state.fence == state.released:
+        return _accepted(state)  # a repeat within the attempt
     if kind == "done" and state.status == "review" and fence == state.fence:
         return _accepted(state)  # a repeat by the same holder
     if not is_held or fence != state.fence:
         return _refused(state, "lease_lost")
-    return _accepted(TaskState(_AFTER.get(kind, state.status), state.fence))
+    released = fence if kind == "release" else state.released
+    return _accepted(TaskState(_AFTER.get(kind, state.status), state.fence, released))
 
 
 def _refused(state: TaskState, code: str) -> tuple[TaskState, Answer]:

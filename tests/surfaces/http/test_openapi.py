@@ -79,8 +79,8 @@ UNDESCRIBED_RULES: dict[str, frozenset[str]] = {
             "projectId",
         }
     ),
-    # A turn needs its attempt, a blocked status its blockers.
-    "invalid_field": frozenset({"", "attempt", "blockers"}),
+    # A turn needs its attempt, a blocked status its blockers; only a limit has an end.
+    "invalid_field": frozenset({"", "attempt", "blockers", "outcome", "until"}),
     # The dialects of a translation are those of the hub, which may have more installed.
     "invalid_request": frozenset({"", "from", "to"}),
     "key_reused": frozenset({""}),
