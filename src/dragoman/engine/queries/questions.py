@@ -26,7 +26,7 @@ class QuestionView(Struct, frozen=True):
     question: Question
     state: QuestionState
     closed_by: str = ""
-    """Whoever withdrew it."""
+    """The caller that withdrew it."""
 
 
 def find_question(store: Store, task_name: str, id: str) -> QuestionView | Refusal:

@@ -75,7 +75,7 @@ class Audience(Struct, frozen=True):
 
 
 class Reader(Struct, frozen=True):
-    """Somebody who reads, and the teamspaces that are hidden from them."""
+    """A reader, and the teamspaces that are hidden from them."""
 
     name: str = ""
     hidden_teamspaces: frozenset[str] = frozenset()

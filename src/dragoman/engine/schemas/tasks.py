@@ -104,7 +104,7 @@ class QuestionDetail(QuestionResource, frozen=True):
     state: QuestionState
     """Withdrawn: it needs no answer any more; closed: its task has gone on or ended without one."""
     closed_by: str | None
-    """Whoever withdrew it."""
+    """The caller that withdrew it."""
 
 
 class FeedbackResource(_CamelCase, frozen=True):

@@ -104,7 +104,7 @@ class HubCommands:
 
 
 class CommandEnded(Exception):
-    """Nobody reads the output any more, the token has ended, or the hub stops."""
+    """The output has lost its reader, the token has ended, or the hub stops."""
 
 
 class _Slots:
