@@ -85,9 +85,10 @@ def test_action_does_what_its_button_says(browser: Browser, fleet: Fleet, action
     prepare(fleet, task)
     with visit(browser, fleet) as visited:
         page = visited.go(f"/tasks/{task}")
-        press(page, button)
-        if dialog is not None:
-            fill_dialog(page, dialog[0], **dialog[1])
+        with page.expect_response(lambda answer: answer.request.method != "GET"):
+            press(page, button)
+            if dialog is not None:
+                fill_dialog(page, dialog[0], **dialog[1])
         story = page.get_by_role("list", name="Story")
         expect(story.get_by_role("link", name="owner").last).to_be_visible()
         expect(page.get_by_role("alert")).to_have_count(0)
