@@ -265,6 +265,7 @@ def test_task_is_shown_as_it_was(browser: Browser, empty_fleet: Fleet) -> None:
     fleet.create("grown", "It has grown")
     before = fleet.call("/v1/status")["position"]
     fleet.claim("grown", "ada")
+    claimed = fleet.call("/v1/status")["position"]
     fleet.act("grown", "note", "ada", text="Written later.")
     with visit(browser, fleet) as visited:
         page = visited.go("/tasks/grown")
@@ -273,6 +274,7 @@ def test_task_is_shown_as_it_was(browser: Browser, empty_fleet: Fleet) -> None:
         page.get_by_role("button", name="The past").click()
         slider = page.get_by_role("slider", name="Position in the ledger")
         expect(page.get_by_role("button", name="Note…")).to_have_count(0)
+        slider.fill(str(claimed + 1))
         slider.press("ArrowLeft")
         expect(story).not_to_contain_text("Written later.")
         expect(story).to_contain_text("claimed by ada")
